@@ -1,0 +1,37 @@
+# Each target sets up what it needs in .venv and is quick the second time.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo test lint clean
+help:
+	@echo "make demo    simulate a robot arm, compare the methods, draw a picture (build/demo.png)"
+	@echo "make test    run the test suite"
+	@echo "make lint    style, types and the import contract"
+	@echo "make clean   remove .venv and everything built"
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.run-ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[plot]"
+	@touch $@
+
+.venv/.dev-ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[dev]"
+	@touch $@ .venv/.run-ready
+
+demo: .venv/.run-ready
+	$(BIN)/streamgp demo --output build/demo.png
+
+test: .venv/.dev-ready
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.dev-ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,7 @@
+"""Gaussian process regression for data that never stops coming."""
+
+from . import kernels
+from .regressor import StreamingGPRegressor
+
+__version__ = "0.1.0"
+__all__ = ["StreamingGPRegressor", "__version__", "kernels"]

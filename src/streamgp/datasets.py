@@ -1,0 +1,168 @@
+"""Data to stream: a simulated seven-joint arm.
+
+Reference: Craig, Introduction to Robotics (2005), section 6.5 (recursive Newton–Euler).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import ParameterError
+
+N_JOINTS = 7
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Inputs X (n, d), targets y (n, q), their names, and where they come from."""
+
+    X: np.ndarray
+    y: np.ndarray
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    source: str
+
+
+# The arm: an anthropomorphic 7R chain in Craig's modified Denavit–Hartenberg form, every a = 0.
+_TWIST = np.array([0.0, 1, -1, -1, 1, 1, -1]) * np.pi / 2
+_OFFSET = np.array([0.34, 0.0, 0.40, 0.0, 0.40, 0.0, 0.126])  # metres along each joint's axis
+_MASS = np.array([4.0, 4.0, 3.0, 2.7, 1.7, 1.8, 0.6])
+_CENTRE = np.array(
+    [
+        [0.0, -0.03, -0.12],
+        [0.0, 0.06, 0.04],
+        [0.0, 0.03, -0.13],
+        [0.0, -0.07, 0.03],
+        [0.0, -0.02, -0.08],
+        [0.0, 0.01, 0.02],
+        [0.01, 0.0, 0.05],
+    ]
+)
+_INERTIA = np.array(
+    [
+        [0.10, 0.09, 0.02],
+        [0.05, 0.02, 0.04],
+        [0.08, 0.07, 0.01],
+        [0.03, 0.01, 0.03],
+        [0.02, 0.018, 0.005],
+        [0.005, 0.004, 0.004],
+        [0.001, 0.001, 0.001],
+    ]
+)
+_VISCOUS = np.array([0.8, 0.8, 0.5, 0.5, 0.2, 0.2, 0.1])
+_COULOMB = np.array([1.0, 1.0, 0.7, 0.7, 0.3, 0.3, 0.15])
+_GRAVITY = 9.81
+_SECONDS_A_ROW = 0.02
+# Noise is drawn in blocks, so that any stretch of rows can be made without the rows before it.
+_NOISE_BLOCK = 4096
+
+
+def inverse_dynamics(q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+    """Give the rigid-body torques (n, 7) of a motion, each argument (n, 7); radians, seconds, newton metres."""
+    n = q.shape[0]
+    rotations = [_rotation(q[:, i], _TWIST[i]) for i in range(N_JOINTS)]
+    # Where frame i stands in frame i − 1.
+    places = [np.array([0.0, -np.sin(a) * d, np.cos(a) * d]) for a, d in zip(_TWIST, _OFFSET, strict=True)]
+    axis = np.array([0.0, 0.0, 1.0])
+    spin, spin_rate = np.zeros((n, 3)), np.zeros((n, 3))
+    lift = np.tile([0.0, 0.0, _GRAVITY], (n, 1))  # an arm at rest is an arm accelerated upwards
+    forces, moments = [], []
+    for i in range(N_JOINTS):
+        into = rotations[i].transpose(0, 2, 1)
+        lift = _apply(into, np.cross(spin_rate, places[i]) + np.cross(spin, np.cross(spin, places[i])) + lift)
+        carried = _apply(into, spin)
+        own = velocity[:, i : i + 1] * axis
+        spin_rate = _apply(into, spin_rate) + np.cross(carried, own) + acceleration[:, i : i + 1] * axis
+        spin = carried + own
+        centre = np.cross(spin_rate, _CENTRE[i]) + np.cross(spin, np.cross(spin, _CENTRE[i])) + lift
+        forces.append(_MASS[i] * centre)
+        moments.append(_INERTIA[i] * spin_rate + np.cross(spin, _INERTIA[i] * spin))
+    torques = np.empty((n, N_JOINTS))
+    force, moment = np.zeros((n, 3)), np.zeros((n, 3))
+    for i in reversed(range(N_JOINTS)):
+        if i < N_JOINTS - 1:
+            force = _apply(rotations[i + 1], force)
+            moment = _apply(rotations[i + 1], moment) + np.cross(places[i + 1], force)
+        moment = moment + moments[i] + np.cross(_CENTRE[i], forces[i])
+        force = force + forces[i]
+        torques[:, i] = moment[:, 2]
+    return torques
+
+
+def _rotation(angle: np.ndarray, twist: float) -> np.ndarray:
+    """Give the rotation (n, 3, 3) from frame i to frame i − 1."""
+    c, s, ca, sa = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
+    zero = np.zeros_like(c)
+    rows = [[c, -s, zero], [s * ca, c * ca, zero - sa], [s * sa, c * sa, zero + ca]]
+    return np.array(rows).transpose(2, 0, 1)
+
+
+def _apply(rotation: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    out: np.ndarray = np.einsum("nij,nj->ni", rotation, vectors)
+    return out
+
+
+def _motion(time: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give joint positions, velocities and accelerations, each (n, 7).
+
+    Four rhythms that the joints share, as in a drawing task, and that together never quite repeat.
+    """
+    rng = np.random.default_rng([seed, 7])
+    waves = 4
+    frequency = 2 * np.pi * np.geomspace(0.05, 0.5, waves)[:, None] * rng.uniform(0.8, 1.2, (waves, 1))
+    size = rng.uniform(0.3, 1.0, (waves, N_JOINTS)) / np.sqrt(frequency)
+    size *= 0.8 / np.sqrt((size**2).sum(axis=0))
+    phase = rng.uniform(0, 2 * np.pi, (waves, N_JOINTS))
+    angle = time[:, None, None] * frequency + phase
+    sine, cosine = np.sin(angle), np.cos(angle)
+    return (
+        (size * sine).sum(axis=1),
+        (size * frequency * cosine).sum(axis=1),
+        (-size * frequency**2 * sine).sum(axis=1),
+    )
+
+
+def load_arm(n_rows: int = 10_000, *, start: int = 0, noise: float = 0.2, seed: int = 0) -> Dataset:
+    """Simulate a seven-joint arm: 21 inputs, 7 torques with friction and noise.
+
+    The same row number and seed give the same row, whatever stretch it is asked for with.
+
+    Parameters
+    ----------
+    n_rows, start : int
+        Rows `start` to `start + n_rows` of an endless trajectory, a row every 20 ms.
+    noise : float
+        Standard deviation of the torque sensors, as a multiple of each joint's Coulomb friction.
+    seed : int
+        Chooses the trajectory and the noise.
+    """
+    for name, value, low in (("n_rows", n_rows, 1), ("start", start, 0), ("seed", seed, 0)):
+        if not isinstance(value, int | np.integer) or value < low:
+            raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
+    if not 0 <= noise < np.inf:
+        raise ParameterError(f"noise={noise!r} must be 0 or more")
+    rows = np.arange(start, start + n_rows)
+    q, velocity, acceleration = _motion(rows * _SECONDS_A_ROW, seed)
+    friction = _VISCOUS * velocity + _COULOMB * np.tanh(velocity / 0.1)
+    torques = inverse_dynamics(q, velocity, acceleration) + friction
+    torques += noise * _COULOMB * _noise(rows, seed)
+    names = [f"{what}_{i + 1}" for what in ("position", "velocity", "acceleration") for i in range(N_JOINTS)]
+    return Dataset(
+        np.hstack([q, velocity, acceleration]),
+        torques,
+        tuple(names),
+        tuple(f"torque_{i + 1}" for i in range(N_JOINTS)),
+        f"simulated seven-joint arm, seed {seed}, rows {start} to {start + n_rows}",
+    )
+
+
+def _noise(rows: np.ndarray, seed: int) -> np.ndarray:
+    first, last = rows[0] // _NOISE_BLOCK, rows[-1] // _NOISE_BLOCK
+    blocks = [
+        np.random.default_rng([seed, 11, int(b)]).standard_normal((_NOISE_BLOCK, N_JOINTS))
+        for b in range(first, last + 1)
+    ]
+    begin = rows[0] - first * _NOISE_BLOCK
+    return np.concatenate(blocks)[begin : begin + len(rows)]

@@ -1,0 +1,123 @@
+"""Feature maps: how a point becomes a vector φ(x) with φ(x)ᵀJφ(x') ≈ k(x, x'). Where the methods differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from ._arrays import (
+    Array,
+    cholesky,
+    eps,
+    eye,
+    index,
+    map_row_blocks,
+    namespace,
+    solve_lower,
+    solve_lower_rows,
+)
+from .kernels import Kernel
+from .lowrank import Factor, pivoted_cholesky
+
+
+@dataclass(frozen=True)
+class Pivots:
+    """φ(x) = L⁻¹k(Z, x) with LLᵀ = k(Z, Z): the best that knowing the function at Z can do.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    Z : (r, d)
+    L : (r, r), lower triangular
+    """
+
+    kernel: Kernel
+    Z: Array
+    L: Array
+
+    @classmethod
+    def choose(cls, kernel: Kernel, X: Array, rank: int, seed: Sequence[int] | None) -> Pivots:
+        """Take at most `rank` rows of X (n, d) as pivots, none that depends on the others to rounding.
+
+        Drawn in proportion to residual variance, or, for seed None, the largest first. O(n r²).
+        """
+        tolerance = 10 * X.shape[0] * eps(X)
+        factor = pivoted_cholesky(
+            lambda i: kernel.block(X, X[i : i + 1, :])[:, 0], kernel.diag(X), rank, tolerance, seed
+        )
+        Z = namespace(X).take(X, index(factor.pivots, X), axis=0)
+        return cls(kernel, Z, cholesky(kernel.block(Z), "the kernel matrix of the pivots"))
+
+    @property
+    def rank(self) -> int:
+        """The number of features."""
+        return int(self.Z.shape[0])
+
+    def transform(self, X: Array) -> Array:
+        """Give the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""
+        return solve_lower_rows(self.L, self.kernel.block(X, self.Z))
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """φ(x) = |S|^−½ J Uᵀk(X, x): the eigenfunctions of the factor U diag(S) Uᵀ of k(X, X).
+
+    Attributes
+    ----------
+    kernel : Kernel
+    X : (n, d)
+    factor : Factor
+        U (n, r), S (r,); J = sign(S).
+    """
+
+    kernel: Kernel
+    X: Array
+    factor: Factor
+
+    @property
+    def rank(self) -> int:
+        """The number of features."""
+        return self.factor.rank
+
+    def project(self, x: Array) -> Array:
+        """Give k(x, X)·U for the rows of x (b, d); shape (b, r), n·b kernel entries, O(n b r).
+
+        Row block by row block, so that no n×b matrix is ever formed.
+        """
+
+        def part(rows: slice) -> Array:
+            return self.kernel.block(x, self.X[rows, :]) @ self.factor.U[rows, :]
+
+        return reduce(lambda total, p: total + p, map_row_blocks(part, self.X.shape[0], self.X))
+
+    def transform(self, x: Array) -> Array:
+        """Give the features of the rows of x (b, d); shape (b, r)."""
+        return self.scale(self.project(x))
+
+    def scale(self, projection: Array) -> Array:
+        """Turn k(x, X)·U (b, r) into features."""
+        xp, S = namespace(projection), self.factor.S
+        return projection * (xp.sign(S) / xp.sqrt(xp.abs(S)))[None, :]
+
+    def basis(self) -> Array:
+        """Give Φ = U|S|^½, the features of X itself as the factor has them; shape (n, r)."""
+        xp = namespace(self.factor.U)
+        return self.factor.U * xp.sqrt(xp.abs(self.factor.S))[None, :]
+
+
+def whiten(F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array, float]:
+    """Huber's whitening of a batch: what the features F (b, r) cannot see becomes correlated noise.
+
+    R = (k(x, x) − FFᵀ + σ²I)/σ² = L_R L_Rᵀ for prior = k(x, x), (b, b).
+
+    Returns
+    -------
+    L_R⁻¹F (b, r), L_R⁻¹y (b, q), log det R
+    """
+    xp = namespace(F)
+    R = (prior - F @ xp.matrix_transpose(F)) / noise + eye(F.shape[0], F)
+    L = cholesky(R, "the whitening of the batch")
+    both = solve_lower(L, xp.concat([F, y], axis=1))
+    log_det = 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(L))))
+    return both[:, : F.shape[1]], both[:, F.shape[1] :], log_det

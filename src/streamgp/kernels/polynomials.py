@@ -1,0 +1,149 @@
+"""The paper's kernel, affine in its weights, and a sibling that is a valid covariance.
+
+Eq. (4) of the paper takes Hadamard powers of the distance matrix D. D has trace zero, so it is not
+positive semi-definite and Schur's theorem does not cover its powers: `DistancePolynomial` is indefinite
+and needs a method that keeps signs. `BrownianPolynomial` puts the covariance of Lévy's Brownian motion
+in place of D; that is positive semi-definite, and so, by Schur's theorem, are its Hadamard powers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from .._arrays import Array, asarray_like, namespace, zeros
+from ..errors import KernelError
+from .base import Kernel, non_negative
+from .distances import centred, euclidean
+
+
+@dataclass(frozen=True)
+class _Polynomial(Kernel):
+    """a₀I + Σᵢ aᵢ·base^i, powers taken entry by entry; a₀ is white noise and lives in `nugget`.
+
+    theta holds the logarithms of the weights a₁, a₂, … that are not zero; zero weights stay zero.
+    """
+
+    weights: Any = (0.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", non_negative(type(self).__name__, self.weights))
+
+    @property
+    def degree(self) -> int:
+        """The highest power of the base."""
+        return len(self.weights) - 1
+
+    def _powers(self) -> list[int]:
+        return [i for i, w in enumerate(self.weights) if i and w]
+
+    @property
+    def theta(self) -> np.ndarray:
+        """See the class."""
+        return np.log([self.weights[i] for i in self._powers()])
+
+    def with_theta(self, theta: np.ndarray) -> Self:
+        """See Kernel."""
+        weights = list(self.weights)
+        for i, value in zip(self._powers(), np.exp(self._checked(theta)), strict=True):
+            weights[i] = float(value)
+        return replace(self, weights=tuple(weights))
+
+    @property
+    def nugget(self) -> float:
+        """The weight a₀ of the identity."""
+        return float(self.weights[0])
+
+    def without_nugget(self) -> Kernel:
+        """See Kernel."""
+        return replace(self, weights=(0.0, *self.weights[1:]))
+
+    @abstractmethod
+    def _base(self, X: Array, Y: Array | None) -> Array:
+        """Give the matrix whose powers are summed; shape (n, m)."""
+
+    def _sum_of_powers(self, base: Array) -> Array:
+        out = base * self.weights[-1]  # Horner's rule
+        for weight in self.weights[-2:0:-1]:
+            out += weight
+            out *= base
+        return out
+
+    def block(self, X: Array, Y: Array | None = None) -> Array:
+        """See Kernel."""
+        return self._sum_of_powers(self._base(X, Y))
+
+    def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
+        """See Kernel."""
+        base, xp = self._base(X, Y), namespace(X)
+        return np.array([self.weights[i] * float(xp.sum(W * base**i)) for i in self._powers()])
+
+
+@dataclass(frozen=True)
+class DistancePolynomial(_Polynomial):
+    """The paper's eq. (4): k = a₀δ + Σᵢ aᵢ‖x − x'‖^i, weights not negative. Not positive semi-definite.
+
+    Parameters
+    ----------
+    weights : sequence of float, length degree + 1
+        a₀, a₁, …, a_degree.
+    """
+
+    def _base(self, X: Array, Y: Array | None) -> Array:
+        return euclidean(*centred(X, Y, None), itself=Y is None)
+
+    def diag(self, X: Array) -> Array:
+        """Give zeros: a point is at distance 0 from itself."""
+        return zeros((X.shape[0],), X)
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Never: its matrices have trace zero."""
+        return False
+
+
+@dataclass(frozen=True)
+class BrownianPolynomial(_Polynomial):
+    """k = a₀δ + Σᵢ aᵢ·B^i with B = ‖x − o‖ + ‖x' − o‖ − ‖x − x'‖: positive semi-definite, same weights.
+
+    Parameters
+    ----------
+    weights : sequence of float, length degree + 1
+        a₀, a₁, …, a_degree.
+    origin : sequence of float, length d, optional
+        The point o where the function is pinned to zero; the zero vector unless given.
+    """
+
+    origin: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.origin is not None:
+            origin = np.asarray(self.origin, dtype=np.float64)
+            if origin.ndim != 1 or not np.isfinite(origin).all():
+                raise KernelError(f"BrownianPolynomial: origin={self.origin!r} must be d finite numbers")
+            object.__setattr__(self, "origin", tuple(float(v) for v in origin))
+
+    def _norms(self, X: Array) -> Array:
+        xp = namespace(X)
+        centre = 0.0 if self.origin is None else asarray_like(self.origin, X)
+        return xp.sqrt(xp.sum((X - centre) ** 2, axis=1))
+
+    def _base(self, X: Array, Y: Array | None) -> Array:
+        out = euclidean(*centred(X, Y, None), itself=Y is None)
+        out *= -1.0
+        out += self._norms(X)[:, None]
+        out += self._norms(X if Y is None else Y)[None, :]
+        return out
+
+    def diag(self, X: Array) -> Array:
+        """Give Σᵢ aᵢ(2‖x − o‖)^i."""
+        return self._sum_of_powers(2.0 * self._norms(X))
+
+    def check_features(self, n_features: int) -> None:
+        """See Kernel."""
+        if self.origin is not None and len(self.origin) != n_features:
+            raise KernelError(f"origin has {len(self.origin)} numbers, the data has {n_features} features")

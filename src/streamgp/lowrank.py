@@ -1,0 +1,225 @@
+"""Low-rank factors of symmetric matrices: Algorithms 1, 2 and 3 of the paper, and pivoted Cholesky.
+
+Matrices only; nothing here knows of data, kernels or noise. A matrix may be given as an array or as any
+object with ``shape`` and ``@`` (a matrix-free operator).
+
+References
+----------
+Halko, Martinsson & Tropp, Finding structure with randomness (2011), Algorithms 4.1 and 5.1.
+Fukaya et al., CholeskyQR2 (2014). Chen, Epperly, Tropp & Webber, Randomly pivoted Cholesky (2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ._arrays import (
+    Array,
+    asarray_like,
+    cholesky,
+    diagonal_matrix,
+    eps,
+    eye,
+    gram,
+    namespace,
+    solve_lower_rows,
+    standard_normal,
+    to_host,
+    zeros,
+)
+from .errors import NumericalError
+
+Operator: TypeAlias = Any  # an array, or an object with `shape` and `@`
+
+
+@dataclass(frozen=True)
+class Factor:
+    """U diag(S) Uᵀ: the one result of every algorithm here.
+
+    Attributes
+    ----------
+    U : (n, r)
+        Orthonormal columns, or the columns of a pivoted Cholesky factor (then S is all ones).
+    S : (r,)
+        Signed; negative entries belong to an indefinite matrix.
+    pivots : (r,) of int
+        Rows chosen by pivoted Cholesky; empty for the others.
+    """
+
+    U: Array
+    S: Array
+    pivots: tuple[int, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """The number of columns."""
+        return int(self.S.shape[0])
+
+    def dense(self) -> Array:
+        """Give U diag(S) Uᵀ, shape (n, n)."""
+        return (self.U * self.S[None, :]) @ namespace(self.U).matrix_transpose(self.U)
+
+
+def orthonormalize(Y: Array) -> Array:
+    """Give an orthonormal basis (n, k) of the columns of Y (n, k).
+
+    CholeskyQR2, two or three times faster than Householder's reflections on tall matrices; where Y is too
+    ill-conditioned for it (beyond 1/√eps) or rank-deficient, Householder's reflections.
+    """
+    xp = namespace(Y)
+    if Y.shape[0] >= Y.shape[1]:
+        try:
+            once = solve_lower_rows(cholesky(gram(Y), "YᵀY"), Y)
+            nearly_identity = gram(once)
+            if float(xp.max(xp.abs(nearly_identity - eye(Y.shape[1], Y)))) < 0.1:
+                return solve_lower_rows(cholesky(nearly_identity, "QᵀQ"), once)
+        except NumericalError:
+            pass  # not an error: the other algorithm is for this
+    return xp.linalg.qr(Y, mode="reduced")[0]
+
+
+def range_finder(A: Operator, size: int, seed: Sequence[int], like: Array) -> Array:
+    """Algorithm 1: an orthonormal Q (m, size) whose span nearly holds the range of A (m, n)."""
+    test_matrix = standard_normal(seed, (A.shape[1], size), like)  # step 3
+    return orthonormalize(A @ test_matrix)  # steps 4 and 5
+
+
+def randomized_eigh(
+    A: Operator, rank: int, oversampling: int, seed: Sequence[int], like: Array | None = None
+) -> Factor:
+    """Algorithm 2: the leading `rank` eigenpairs of a symmetric A (n, n), by magnitude.
+
+    Exact where rank + oversampling reaches n. `like` gives library, device and dtype where A is an
+    operator. O(n² k) for a matrix.
+    """
+    like = A if like is None else like
+    xp = namespace(like)
+    n, size = A.shape[0], rank + oversampling
+    if size >= n:
+        S, V = xp.linalg.eigh(_symmetric(A @ eye(n, like)))
+        return truncate(S, V, rank)
+    Q = range_finder(A, size, seed, like)  # step 3
+    B = xp.matrix_transpose(Q) @ (A @ Q)  # step 4
+    S, V = xp.linalg.eigh(_symmetric(B))  # step 5
+    small = truncate(S, V, rank)
+    return Factor(Q @ small.U, small.S)  # step 6
+
+
+@dataclass(frozen=True)
+class Bordered:
+    """[[U S Uᵀ, B], [Bᵀ, C]], the K̄ of Algorithm 3, applied without being formed."""
+
+    factor: Factor
+    B: Array
+    C: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n + b, n + b)."""
+        n = self.B.shape[0] + self.C.shape[0]
+        return n, n
+
+    def __matmul__(self, other: Array) -> Array:
+        """Apply to (n + b, m), eq. (5) of the paper; O(n (k + b) m)."""
+        xp = namespace(self.B)
+        n, U = self.B.shape[0], self.factor.U
+        top, bottom = other[:n, :], other[n:, :]
+        old = U @ (self.factor.S[:, None] * (xp.matrix_transpose(U) @ top))
+        return xp.concat([old + self.B @ bottom, xp.matrix_transpose(self.B) @ top + self.C @ bottom], axis=0)
+
+
+def sequential_eigh(
+    factor: Factor, B: Array, C: Array, rank: int, oversampling: int, seed: Sequence[int]
+) -> Factor:
+    """Algorithm 3 as printed: factor K̄, which keeps B (n, b) whole beside the truncated past.
+
+    K̄ is indefinite whenever the past was truncated by more than rounding; see `projected_core`.
+    """
+    return randomized_eigh(Bordered(factor, B, C), rank, oversampling, seed, like=B)
+
+
+def projected_core(
+    S: Array, UtB: Array, C: Array, rank: int, oversampling: int, seed: Sequence[int]
+) -> Factor:
+    """Algorithm 3 on the projection of K onto span{[U; 0], [0; I]}.
+
+    The core [[S, UᵀB], [BᵀU, C]] is a compression of K itself, so it is positive semi-definite where K is
+    and S = UᵀKU stays exact from step to step.
+
+    Parameters
+    ----------
+    S : (k,), UtB : (k, b), C : (b, b)
+
+    Returns
+    -------
+    Factor
+        With U (k + b, r): the new basis is [U U₁; U₂], U₁ the first k rows of it.
+    """
+    xp = namespace(C)
+    top = xp.concat([diagonal_matrix(S), UtB], axis=1)
+    core = xp.concat([top, xp.concat([xp.matrix_transpose(UtB), C], axis=1)], axis=0)
+    return randomized_eigh(core, rank, oversampling, seed)
+
+
+def pivoted_cholesky(
+    column: Callable[[int], Array], diagonal: Array, rank: int, tolerance: float, seed: Sequence[int] | None
+) -> Factor:
+    """Partial Cholesky factor of a positive semi-definite matrix, pivots found on the way.
+
+    Parameters
+    ----------
+    column : callable
+        Gives column i of the matrix, shape (n,).
+    diagonal : (n,)
+        The diagonal of the matrix.
+    rank : int
+        At most so many pivots.
+    tolerance : float
+        Stop when no residual diagonal entry is above tolerance · max(diagonal).
+    seed : sequence of int or None
+        Draw each pivot in proportion to the residual diagonal (randomly pivoted Cholesky), or, for None,
+        take the largest.
+    """
+    xp = namespace(diagonal)
+    n = diagonal.shape[0]
+    rng = None if seed is None else np.random.default_rng(list(seed))
+    residual = to_host(diagonal).astype(np.float64)
+    threshold = tolerance * float(residual.max()) if n else 0.0
+    columns: list[Array] = []
+    pivots: list[int] = []
+    F = zeros((n, 0), diagonal)
+    for _ in range(min(rank, n)):
+        open_rows = np.where(residual > threshold, residual, 0.0)
+        if not open_rows.any():
+            break
+        i = int(open_rows.argmax()) if rng is None else int(rng.choice(n, p=open_rows / open_rows.sum()))
+        g = column(i) - F @ F[i, :]
+        if not float(g[i]) > threshold:  # the running diagonal had drifted; the entry itself decides
+            residual[i] = 0.0
+            continue
+        g = g / float(g[i]) ** 0.5
+        columns.append(g)
+        pivots.append(i)
+        F = xp.stack(columns, axis=1)
+        residual = np.maximum(residual - to_host(g).astype(np.float64) ** 2, 0.0)
+        residual[i] = 0.0
+    return Factor(F, asarray_like(np.ones(len(pivots)), diagonal), tuple(pivots))
+
+
+def truncate(S: Array, V: Array, rank: int) -> Factor:
+    """Keep the `rank` eigenpairs of largest magnitude, and none that is zero to rounding."""
+    xp = namespace(S)
+    magnitude = xp.abs(S)
+    order = xp.argsort(-magnitude)[:rank]
+    floor = eps(S) * S.shape[0] * float(xp.max(magnitude)) if S.shape[0] else 0.0
+    kept = int(xp.sum(xp.astype(xp.take(magnitude, order) > floor, xp.int64)))
+    order = order[:kept]
+    return Factor(xp.take(V, order, axis=1), xp.take(S, order))
+
+
+def _symmetric(A: Array) -> Array:
+    return 0.5 * (A + namespace(A).matrix_transpose(A))

@@ -1,0 +1,8 @@
+"""State machines: each learns a batch and returns the next state."""
+
+from .base import Model, Prediction
+from .exact import ExactModel
+from .recursive import RecursiveModel
+from .spectral import SpectralModel
+
+__all__ = ["ExactModel", "Model", "Prediction", "RecursiveModel", "SpectralModel"]

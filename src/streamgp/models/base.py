@@ -1,0 +1,65 @@
+"""What the regressor asks of a model, and what it gets back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from .._arrays import Array
+from ..kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Of the function, noise not included; variances are as computed and may be below zero.
+
+    Attributes
+    ----------
+    mean : (m, q)
+    variance : (m,) or None
+    covariance : (m, m) or None
+    """
+
+    mean: Array
+    variance: Array | None = None
+    covariance: Array | None = None
+
+
+class Model(Protocol):
+    """An immutable state: `observe` returns the next one.
+
+    Targets are (n, q) with their mean taken off; inputs are validated before they come here.
+    """
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, without white noise."""
+
+    @property
+    def noise(self) -> float:
+        """The noise variance."""
+
+    @property
+    def count(self) -> float:
+        """The number of rows learned, less what was forgotten."""
+
+    @property
+    def rank(self) -> int:
+        """The number of features."""
+
+    @property
+    def largest_batch(self) -> int | None:
+        """The most rows to observe at once where more would cost more than their share."""
+
+    @property
+    def trace_error(self) -> float:
+        """tr(K − K̂) over the rows learned."""
+
+    def observe(self, X: Array, y: Array) -> Self:
+        """Learn the rows X (b, d) with targets y (b, q)."""
+
+    def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
+        """Predict the function at the rows of X (m, d)."""
+
+    def log_evidence(self) -> float:
+        """Log density of the targets learned, summed over outputs."""

@@ -1,0 +1,189 @@
+"""`nrmf`, the exact Gaussian process: a Cholesky factor that grows by blocks, O(n² b) a batch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+from .._arrays import Array, cholesky, double, eye, namespace, solve_lower, zeros
+from ..errors import NumericalError
+from ..kernels import Kernel
+from .base import Prediction
+
+# Rows of a panel. Large enough for full-speed products, small enough that rewriting the last,
+# unfinished panel costs little beside the solve against all the others.
+PANEL = 512
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Some rows of the factor L of K + σ²I = L D Lᵀ: [left, G], G their own square block.
+
+    Attributes
+    ----------
+    left : (p, a)
+        The part under the a rows before.
+    inverse : (p, p)
+        G⁻¹. G is lower triangular for a positive definite matrix; for an indefinite one it is any root.
+    signs : (p,)
+        The diagonal of D, ±1.
+    log_det : float
+        log |det G D Gᵀ|.
+    """
+
+    left: Array
+    inverse: Array
+    signs: Array
+    log_det: float
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return int(self.inverse.shape[0])
+
+
+def _root(schur: Array, definite: bool) -> tuple[Array, Array, float]:
+    """Give G⁻¹, D and log |det| of a Schur complement G D Gᵀ (p, p)."""
+    xp = namespace(schur)
+    if definite:
+        G = cholesky(schur, "the kernel matrix plus noise")
+        inverse = solve_lower(G, eye(schur.shape[0], schur))
+        return inverse, xp.ones_like(schur[:, 0]), 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(G))))
+    values, V = xp.linalg.eigh(schur)
+    if bool(xp.any(xp.abs(values) == 0)):
+        raise NumericalError("the indefinite kernel matrix plus noise is singular; use another noise")
+    inverse = xp.matrix_transpose(V / xp.sqrt(xp.abs(values))[None, :])
+    return inverse, xp.sign(values), float(xp.sum(xp.log(xp.abs(values))))
+
+
+def _join(first: Panel, second: Panel) -> Panel:
+    """Make one panel of two that follow each other."""
+    xp, a = namespace(first.left), first.left.shape[1]
+    corner = -1.0 * (second.inverse @ (second.left[:, a:] @ first.inverse))
+    top = xp.concat([first.inverse, zeros((first.size, second.size), first.inverse)], axis=1)
+    return Panel(
+        xp.concat([first.left, second.left[:, :a]], axis=0),
+        xp.concat([top, xp.concat([corner, second.inverse], axis=1)], axis=0),
+        xp.concat([first.signs, second.signs]),
+        first.log_det + second.log_det,
+    )
+
+
+@dataclass(frozen=True)
+class ExactModel:
+    """The posterior given every row, with no approximation.
+
+    Attributes
+    ----------
+    X : (n, d), y : (n, q)
+        Every row learned.
+    whitened : (n, q)
+        L⁻¹y.
+    refactor : bool
+        Factor from scratch at each batch, O(n³), as the paper times it.
+    """
+
+    kernel: Kernel
+    noise: float
+    refactor: bool
+    X: Array
+    y: Array
+    panels: tuple[Panel, ...]
+    whitened: Array
+
+    @classmethod
+    def empty(cls, kernel: Kernel, noise: float, refactor: bool, X: Array, y: Array) -> Self:
+        """Give the model that has learned nothing, beside X (·, d) and y (·, q)."""
+        return cls(kernel, noise, refactor, X[:0, :], double(y[:0, :]), (), double(y[:0, :]))
+
+    @property
+    def count(self) -> float:
+        """The number of rows learned."""
+        return int(self.X.shape[0])
+
+    @property
+    def rank(self) -> int:
+        """The number of rows: the factor has full rank."""
+        return int(self.X.shape[0])
+
+    @property
+    def trace_error(self) -> float:
+        """Zero: nothing is approximated."""
+        return 0.0
+
+    @property
+    def largest_batch(self) -> int | None:
+        """None: the factor grows panel by panel anyway."""
+        return None
+
+    def observe(self, X: Array, y: Array) -> Self:
+        """See Model. n·b + b² kernel entries, or all (n + b)²/2 of them with `refactor`."""
+        xp, y = namespace(X), double(y)
+        if self.refactor:
+            X, y = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
+            out = type(self).empty(self.kernel, self.noise, True, X, y)
+        else:
+            out = self
+        for start in range(0, X.shape[0], PANEL):
+            out = out._append(X[start : start + PANEL, :], y[start : start + PANEL, :])
+        return out
+
+    def _append(self, X: Array, y: Array) -> Self:
+        """Learn at most PANEL rows."""
+        xp = namespace(X)
+        solved = self._solve(self.kernel.block(self.X, X))  # L⁻¹B
+        signs = self._signs()
+        left = xp.matrix_transpose(solved * signs[:, None])
+        schur = double(self.kernel.block(X)) + self.noise * eye(X.shape[0], y) - left @ solved
+        inverse, own_signs, log_det = _root(schur, self.kernel.positive_semidefinite)
+        panel = Panel(left, inverse, own_signs, log_det)
+        whitened = inverse @ (y - left @ self.whitened)
+        panels = self.panels
+        if panels and panels[-1].size + panel.size <= PANEL:
+            panels, panel = panels[:-1], _join(panels[-1], panel)
+        return replace(
+            self,
+            X=xp.concat([self.X, X], axis=0),
+            y=xp.concat([self.y, y], axis=0),
+            panels=(*panels, panel),
+            whitened=xp.concat([self.whitened, whitened], axis=0),
+        )
+
+    def _signs(self) -> Array:
+        """Give the diagonal of D, shape (n,)."""
+        empty = self.y[:0, 0]
+        return namespace(self.y).concat([empty, *(p.signs for p in self.panels)])
+
+    def _solve(self, B: Array) -> Array:
+        """Give L⁻¹B for B (n, m); O(n² m)."""
+        xp, B = namespace(B), double(B)
+        done = B[:0, :]
+        start = 0
+        for panel in self.panels:
+            rest = B[start : start + panel.size, :] - panel.left @ done
+            done = xp.concat([done, panel.inverse @ rest], axis=0)
+            start += panel.size
+        return done
+
+    def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
+        """See Model. n·m kernel entries, O(n² m)."""
+        xp = namespace(X)
+        solved = self._solve(self.kernel.block(self.X, X))
+        signed = xp.matrix_transpose(solved * self._signs()[:, None])
+        mean = signed @ self.whitened
+        if covariance:
+            return Prediction(mean, covariance=double(self.kernel.block(X)) - signed @ solved)
+        if not variance:
+            return Prediction(mean)
+        explained = xp.sum(xp.matrix_transpose(signed) * solved, axis=0)
+        return Prediction(mean, double(self.kernel.diag(X)) - explained)
+
+    def log_evidence(self) -> float:
+        """See Model; −inf where the indefinite K + σ²I has a negative determinant."""
+        xp, signs, q = namespace(self.y), self._signs(), self.y.shape[1]
+        if float(xp.prod(signs)) < 0:
+            return -math.inf
+        quadratic = float(xp.sum(self.whitened * self.whitened * signs[:, None]))
+        log_det = sum(p.log_det for p in self.panels)
+        return float(-0.5 * (quadratic + q * (log_det + self.X.shape[0] * math.log(2 * math.pi))))

@@ -1,0 +1,101 @@
+"""`rgp`, Huber's recursive Gaussian process: a fixed basis, each batch whitened, O(b r² + b³ + r³).
+
+Reference: Huber, Recursive Gaussian process: on-line regression and learning, Pattern Recognition
+Letters 45 (2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+from .._arrays import Array, double, namespace
+from ..features import Pivots, whiten
+from ..kernels import Kernel
+from ..statistics import NormalEquations, Posterior
+from .base import Prediction
+
+
+@dataclass(frozen=True)
+class RecursiveModel:
+    """The function is known through its values at the pivots; the rest of it is noise within a batch.
+
+    `trace_error` is Σ k(x, x) − φ(x)ᵀφ(x) over the rows learned: whitened statistics cannot tell it.
+    """
+
+    features: Pivots
+    noise: float
+    forgetting: float
+    statistics: NormalEquations
+    trace_error: float = 0.0
+
+    @classmethod
+    def empty(
+        cls,
+        kernel: Kernel,
+        noise: float,
+        rank: int,
+        forgetting: float,
+        basis: Array,
+        y: Array,
+        seed: Sequence[int] | None,
+    ) -> Self:
+        """Give the model that has learned nothing, its basis at most `rank` rows of `basis` (m, d).
+
+        Drawn in proportion to residual variance, or, for seed None, as many as are independent.
+        """
+        features = Pivots.choose(kernel, basis, rank, seed)
+        return cls(features, noise, forgetting, NormalEquations.empty(features.rank, y.shape[1], basis))
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self.features.kernel
+
+    @property
+    def count(self) -> float:
+        """The number of rows learned, less what was forgotten."""
+        return self.statistics.count
+
+    @property
+    def rank(self) -> int:
+        """The number of basis points."""
+        return self.features.rank
+
+    @property
+    def largest_batch(self) -> int | None:
+        """Two thousand: whitening is O(b³)."""
+        return 2000
+
+    def observe(self, X: Array, y: Array) -> Self:
+        """See Model. b·r + b² kernel entries."""
+        F = double(self.features.transform(X))
+        prior, diagonal = double(self.kernel.block(X)), double(self.kernel.diag(X))
+        xp = namespace(F)
+        prior_trace = float(xp.sum(diagonal))
+        unseen = prior_trace - float(xp.sum(F * F))
+        F, y, log_whitening = whiten(F, double(y), prior, self.noise)
+        old = self.statistics if self.forgetting == 1.0 else self.statistics.forget(self.forgetting)
+        return replace(
+            self,
+            statistics=old.learn(F, y, prior_trace, log_whitening),
+            trace_error=self.forgetting * self.trace_error + unseen,
+        )
+
+    @cached_property
+    def _posterior(self) -> Posterior:
+        return self.statistics.solve(self.noise)
+
+    def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
+        """See Model. m·r kernel entries; O(m r²)."""
+        F, posterior = self.features.transform(X), self._posterior
+        mean = posterior.mean(F)
+        if covariance:
+            return Prediction(mean, covariance=posterior.covariance(F, self.kernel.block(X)))
+        return Prediction(mean, posterior.variance(F, self.kernel.diag(X)) if variance else None)
+
+    def log_evidence(self) -> float:
+        """See Model; of the model in which batches are independent given the basis."""
+        return self._posterior.log_evidence

@@ -1,0 +1,198 @@
+"""`srmf` and `brmf`: the paper's randomized eigendecompositions of the kernel matrix (Algorithms 2 to 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+from .._arrays import Array, double, gram, map_row_blocks, namespace, zeros
+from ..features import Spectral
+from ..kernels import Kernel
+from ..lowrank import Factor, projected_core, randomized_eigh, sequential_eigh
+from ..statistics import Posterior, diagonal_statistics
+from .base import Prediction
+
+
+@dataclass(frozen=True)
+class _KernelMatrix:
+    """k(X, X) as an operator, evaluated row block by row block and never held."""
+
+    kernel: Kernel
+    X: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape[0], self.X.shape[0]
+
+    def __matmul__(self, other: Array) -> Array:
+        def part(rows: slice) -> Array:
+            return self.kernel.block(self.X[rows, :], self.X) @ other
+
+        return namespace(other).concat(map_row_blocks(part, self.X.shape[0], self.X), axis=0)
+
+
+@dataclass(frozen=True)
+class SpectralModel:
+    """A GP whose kernel matrix over all rows is U diag(S) Uᵀ.
+
+    Attributes
+    ----------
+    sequential : bool
+        Update the last factor (`srmf`, Algorithm 3, O(n (b + k) k)), or factor anew (`brmf`, Algorithm 2,
+        O(n² k)).
+    exact_cross : bool
+        Predict with the exact cross-covariance, eq. (1) as printed, in place of its projection.
+    literal : bool
+        For `srmf`: Algorithm 3 on K̄ as printed, in place of the projection of K.
+    X : (n, d), y : (n, q), factor : Factor
+    projected_y : (r, q)
+        Uᵀy.
+    """
+
+    kernel: Kernel
+    noise: float
+    max_rank: int
+    oversampling: int
+    seed: int
+    sequential: bool
+    exact_cross: bool
+    literal: bool
+    X: Array
+    y: Array
+    factor: Factor
+    projected_y: Array
+    prior_trace: float
+    step: int
+
+    @classmethod
+    def empty(
+        cls,
+        kernel: Kernel,
+        noise: float,
+        max_rank: int,
+        oversampling: int,
+        seed: int,
+        X: Array,
+        y: Array,
+        *,
+        sequential: bool,
+        literal: bool,
+    ) -> Self:
+        """Give the model that has learned nothing, beside X (·, d) and y (·, q)."""
+        X, y = X[:0, :], double(y[:0, :])
+        factor = Factor(X[:, :0], X[:0, 0])
+        return cls(
+            kernel, noise, max_rank, oversampling, seed, sequential, literal, literal and sequential,
+            X, y, factor, y, 0.0, 0,
+        )  # fmt: skip
+
+    @property
+    def count(self) -> float:
+        """The number of rows learned."""
+        return int(self.X.shape[0])
+
+    @property
+    def rank(self) -> int:
+        """The number of eigenpairs kept."""
+        return self.factor.rank
+
+    @property
+    def trace_error(self) -> float:
+        """See Model; tr K − Σ S."""
+        return self._posterior.statistics.trace_error
+
+    @property
+    def largest_batch(self) -> int | None:
+        """Two thousand for `srmf`, whose first step holds a b×b matrix."""
+        return 2000 if self.sequential else None
+
+    def observe(self, X: Array, y: Array) -> Self:
+        """See Model. `srmf`: n·b + b² kernel entries; `brmf`: twice (n + b)²."""
+        xp, y = namespace(X), double(y)
+        rows, targets = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
+        seed = (self.seed, self.step)
+        if not self.sequential:
+            operator = _KernelMatrix(self.kernel, rows)
+            factor = randomized_eigh(operator, self.max_rank, self.oversampling, seed, like=rows)
+        elif self.literal and self.count:
+            B, C = self.kernel.block(self.X, X), self.kernel.block(X)
+            factor = sequential_eigh(self.factor, B, C, self.max_rank, self.oversampling, seed)
+        else:
+            return self._advance(X, y, rows, targets, seed)
+        projected_y = xp.matrix_transpose(double(factor.U)) @ targets
+        return self._replace(rows, targets, factor, projected_y, X)
+
+    def _advance(self, X: Array, y: Array, rows: Array, targets: Array, seed: tuple[int, int]) -> Self:
+        """Take the projected step of Algorithm 3; for the first batch it is Algorithm 2."""
+        xp, k = namespace(X), self.rank
+        first = self.count == 0
+        UtB = zeros((0, X.shape[0]), X) if first else xp.matrix_transpose(self._features.project(X))
+        core = projected_core(
+            self.factor.S, UtB, self.kernel.block(X), self.max_rank, self.oversampling, seed
+        )
+        old, new = core.U[:k, :], core.U[k:, :]
+        top = map_row_blocks(lambda r: self.factor.U[r, :] @ old, self.X.shape[0], self.X)
+        U = xp.concat([*top, new], axis=0)
+        projected_y = xp.matrix_transpose(double(old)) @ self.projected_y
+        projected_y = projected_y + xp.matrix_transpose(double(new)) @ y
+        return self._replace(rows, targets, Factor(U, core.S), projected_y, X)
+
+    def _replace(self, rows: Array, targets: Array, factor: Factor, projected_y: Array, X: Array) -> Self:
+        added = float(namespace(X).sum(double(self.kernel.diag(X))))
+        return replace(
+            self,
+            X=rows,
+            y=targets,
+            factor=factor,
+            projected_y=projected_y,
+            prior_trace=self.prior_trace + added,
+            step=self.step + 1,
+        )
+
+    @cached_property
+    def _features(self) -> Spectral:
+        return Spectral(self.kernel, self.X, self.factor)
+
+    @cached_property
+    def _posterior(self) -> Posterior:
+        xp, S = namespace(self.y), double(self.factor.S)
+        moment = xp.sqrt(xp.abs(S))[:, None] * self.projected_y
+        definite = bool(xp.all(S > 0))
+        statistics = diagonal_statistics(S, moment, gram(self.y), self.count, self.prior_trace, not definite)
+        return statistics.solve(self.noise)
+
+    def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
+        """See Model. n·m kernel entries; O(n m r)."""
+        if self.exact_cross:
+            return self._predict_exact_cross(X, variance, covariance)
+        F, posterior = self._features.transform(X), self._posterior
+        mean = posterior.mean(F)
+        if covariance:
+            return Prediction(mean, covariance=posterior.covariance(F, self.kernel.block(X)))
+        return Prediction(mean, posterior.variance(F, self.kernel.diag(X)) if variance else None)
+
+    @cached_property
+    def _alpha(self) -> Array:
+        """(K̂ + σ²I)⁻¹y = (y − Φw)/σ², shape (n, q)."""
+        return (self.y - double(self._features.basis()) @ self._posterior.weights) / self.noise
+
+    def _predict_exact_cross(self, X: Array, variance: bool, covariance: bool) -> Prediction:
+        """Eq. (1) with I⁻¹ of eq. (2): σ⁻²(I − U diag(S/(S + σ²)) Uᵀ)."""
+        xp = namespace(X)
+        cross = double(self.kernel.block(X, self.X))
+        mean = cross @ self._alpha
+        if not (variance or covariance):
+            return Prediction(mean)
+        S = double(self.factor.S)
+        projection = cross @ double(self.factor.U)
+        damped = projection * (S / (S + self.noise))[None, :]
+        if covariance:
+            explained = cross @ xp.matrix_transpose(cross) - damped @ xp.matrix_transpose(projection)
+            return Prediction(mean, covariance=double(self.kernel.block(X)) - explained / self.noise)
+        explained = xp.sum(cross * cross, axis=1) - xp.sum(damped * projection, axis=1)
+        return Prediction(mean, double(self.kernel.diag(X)) - explained / self.noise)
+
+    def log_evidence(self) -> float:
+        """See Model; of the factor U diag(S) Uᵀ, not of the kernel matrix."""
+        return self._posterior.log_evidence

@@ -1,0 +1,550 @@
+"""StreamingGPRegressor: scikit-learn's contract over the models; validates, commits by one assignment."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from statistics import NormalDist
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import tuning
+from ._arrays import (
+    Array,
+    asarray_like,
+    cast,
+    diagonal_matrix,
+    double,
+    eps,
+    is_foreign,
+    namespace,
+    one_blas_thread,
+    same_place,
+    to_host,
+)
+from .errors import InputError, KernelError, NegativeVarianceWarning, ParameterError
+from .kernels import Kernel, as_kernel
+from .models import ExactModel, Model, Prediction, RecursiveModel, SpectralModel
+
+Method = Literal["srmf", "brmf", "nrmf", "rgp"]
+
+METHODS: tuple[str, ...] = ("srmf", "brmf", "nrmf", "rgp")
+# Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
+WARM_UP = 50
+# Rows handed to a model, or predicted, at once: bounds the memory that a large batch needs.
+CHUNK = 2000
+# Beyond this, sums of squares leave the range of float64.
+LARGEST_TARGET = 1e150
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """All that was learned. `waiting` holds the first rows while there are too few to start from."""
+
+    model: Model
+    offset: Array
+    scale: Array
+    rows_seen: int
+    one_dimensional: bool
+    dtype: Any
+    waiting: tuple[Array, Array] | None
+
+
+class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Gaussian process regression that learns batch by batch.
+
+    Parameters
+    ----------
+    kernel : kernel of streamgp.kernels or sklearn.gaussian_process.kernels, optional
+        The prior covariance, in the units of X and y, of a function of mean zero. By default a squared
+        exponential whose length-scale for each feature, and the targets' mean and scale, come from the
+        first 50 rows or the first batch, whichever is more; units then do not matter.
+    method : {"srmf", "brmf", "nrmf", "rgp"}
+        "srmf": sequential randomized eigendecomposition, O(n·rank) a batch. "brmf": the same from scratch
+        at each batch, O(n²·rank). "nrmf": exact, O(n²). "rgp": Huber's recursive GP on a fixed basis,
+        independent of n.
+    rank : int
+        The most features (eigenpairs or basis points) that are kept.
+    oversampling : int
+        Extra random directions while the range of a matrix is sought (srmf, brmf).
+    noise : float or "auto"
+        Variance of the noise on y. "auto": the white noise in `kernel` if it has any, else a tenth of
+        the variance of y.
+    forgetting : float
+        What the past is multiplied by at each batch, 1 to remember all (rgp).
+    variant : {"projected", "literal"}
+        "literal" is the paper's algorithm as printed: unstable for srmf when the rank is short; for brmf it
+        only means the exact cross-covariance in predictions.
+    refactor : bool
+        Factor from scratch at each batch (nrmf), as the paper does.
+    basis : array (m, d), optional
+        The basis points of rgp. By default `rank` of the first rows, drawn by residual variance.
+    random_state : int, RandomState or None
+        Seeds every draw; an int makes runs repeat exactly.
+
+    Attributes
+    ----------
+    kernel_, noise_ : the kernel without white noise, and the noise variance, of (y − y_offset_)/y_scale_
+    y_offset_, y_scale_ : (q,)
+    n_samples_seen_ : int
+    rank_ : int
+    trace_error_ : float, tr(K − K̂) over the rows learned
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamgp import StreamingGPRegressor
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> gp = StreamingGPRegressor(random_state=0)
+    >>> for i in range(0, 200, 50):
+    ...     gp = gp.partial_fit(X[i : i + 50], np.sin(X[i : i + 50, 0]))
+    >>> mean, std = gp.predict([[1.5]], return_std=True)
+    """
+
+    n_features_in_: int
+    _stream: _Stream
+    _seed: int
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        method: Method = "srmf",
+        rank: int = 500,
+        oversampling: int = 10,
+        noise: float | Literal["auto"] = "auto",
+        forgetting: float = 1.0,
+        variant: Literal["projected", "literal"] = "projected",
+        refactor: bool = False,
+        basis: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.method = method
+        self.rank = rank
+        self.oversampling = oversampling
+        self.noise = noise
+        self.forgetting = forgetting
+        self.variant = variant
+        self.refactor = refactor
+        self.basis = basis
+        self.random_state = random_state
+
+    # Learning
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, then learn X (n, d) and y (n,) or (n, q)."""
+        fresh = copy.copy(self)
+        for name in ("_stream", "_seed", "n_features_in_", "feature_names_in_"):
+            fresh.__dict__.pop(name, None)
+        fresh._learn(X, y)
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
+
+        Raises with the model unchanged: the next state is built whole, then assigned at once.
+        """
+        fresh = copy.copy(self)
+        fresh._learn(X, y)
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def _learn(self, X: Any, y: Any) -> None:
+        self._check_parameters()
+        X, y, one_dimensional, dtype = self._validate_batch(X, y)
+        with one_blas_thread():
+            stream = self._stream if self._fitted else None
+            if stream is not None and stream.waiting is None:
+                model = _observe(stream.model, X, _standardise(y, stream.offset, stream.scale))
+                self._stream = replace(stream, model=model, rows_seen=stream.rows_seen + X.shape[0])
+                return
+            if stream is not None and stream.waiting is not None:
+                xp = namespace(X)
+                X = xp.concat([stream.waiting[0], X], axis=0)
+                y = xp.concat([stream.waiting[1], y], axis=0)
+            elif stream is None:
+                self._seed = _draw_seed(self.random_state)
+            self._stream = self._begin(X, y, one_dimensional, dtype)
+
+    def _begin(self, X: Array, y: Array, one_dimensional: bool, dtype: Any) -> _Stream:
+        """Choose the hyperparameters that were not given and learn the first rows."""
+        kernel = None if self.kernel is None else as_kernel(self.kernel)
+        if kernel is not None:
+            kernel.check_features(X.shape[1])
+            if kernel.without_nugget().nugget:
+                raise KernelError(f"kernel={kernel} is white noise only; add a kernel of the inputs to it")
+            if self.method == "rgp" and not kernel.positive_semidefinite:
+                raise KernelError(
+                    f"method='rgp' needs a positive semi-definite kernel, not {kernel}; use 'srmf'"
+                )
+        noise = None if self.noise == "auto" else float(self.noise)
+        start = tuning.start(to_host(X).astype(np.float64), to_host(y), kernel, noise)
+        offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
+        needed = WARM_UP if kernel is None or noise is None else 1
+        if self.method == "rgp" and self.basis is None:
+            needed = max(needed, self.rank)
+        enough = X.shape[0] >= needed
+        model = self._empty(start.kernel, start.noise, X, y, enough)
+        model = _observe(model, X, _standardise(y, offset, scale))
+        return _Stream(model, offset, scale, X.shape[0], one_dimensional, dtype, None if enough else (X, y))
+
+    def _empty(self, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool) -> Model:
+        """Make the model that has learned nothing."""
+        if self.method == "nrmf":
+            return ExactModel.empty(kernel, noise, self.refactor, X, y)
+        if self.method == "rgp":
+            if self.basis is not None:
+                basis = self._validate_basis(X)
+                return RecursiveModel.empty(kernel, noise, self.rank, self.forgetting, basis, y, None)
+            seed = (self._seed, 0) if enough else None
+            return RecursiveModel.empty(kernel, noise, self.rank, self.forgetting, X, y, seed)
+        return SpectralModel.empty(
+            kernel, noise, self.rank, self.oversampling, self._seed, X, y,
+            sequential=self.method == "srmf", literal=self.variant == "literal",
+        )  # fmt: skip
+
+    # Predicting
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        return_interval: float | None = None,
+        latent: bool = False,
+    ) -> Any:
+        """Predict new observations at the rows of X (m, d).
+
+        Parameters
+        ----------
+        X : (m, d)
+        return_std, return_cov : bool
+            Also give the standard deviation, (m,) or (m, q), or the covariance, (m, m) or (m, m, q).
+        return_interval : float in (0, 1), optional
+            Also give the lower and the upper end of the central interval of that probability.
+        latent : bool
+            Leave the noise out: the spread of the function alone.
+
+        Returns
+        -------
+        mean : (m,) or (m, q), then std, or cov, or lower and upper, where asked for
+        """
+        if (return_interval is not None) + bool(return_std) + bool(return_cov) > 1:
+            raise ParameterError("ask for one of return_std, return_cov and return_interval at a time")
+        if return_interval is not None and not 0 < return_interval < 1:
+            raise ParameterError(f"return_interval={return_interval!r} must lie between 0 and 1, such as 0.9")
+        check_is_fitted(self)
+        X = self._validate_rows(X)
+        stream = self._stream
+        with one_blas_thread():
+            if return_cov:
+                out = stream.model.predict(X, variance=False, covariance=True)
+                return self._mean(out.mean), self._covariance(X, out, latent)
+            pieces = [
+                stream.model.predict(X[i : i + CHUNK, :], variance=return_std or return_interval is not None,
+                                     covariance=False)
+                for i in range(0, X.shape[0], CHUNK)
+            ]  # fmt: skip
+        xp = namespace(X)
+        mean = self._mean(xp.concat([p.mean for p in pieces], axis=0))
+        if not return_std and return_interval is None:
+            return mean
+        std = self._std(X, xp.concat([p.variance for p in pieces]), latent)
+        if return_interval is None:
+            return mean, std
+        reach = NormalDist().inv_cdf(0.5 + return_interval / 2) * std
+        return mean, mean - reach, mean + reach
+
+    def _mean(self, mean: Array) -> Array:
+        return self._shaped(mean * self._stream.scale[None, :] + self._stream.offset[None, :])
+
+    def _shaped(self, values: Array) -> Array:
+        values = cast(values, self._stream.dtype)
+        return values[..., 0] if self._stream.one_dimensional else values
+
+    def _std(self, X: Array, variance: Array, latent: bool) -> Array:
+        variance = self._clipped(X, variance) + (0.0 if latent else self._stream.model.noise)
+        return self._shaped(namespace(variance).sqrt(variance)[:, None] * self._stream.scale[None, :])
+
+    def _covariance(self, X: Array, out: Prediction, latent: bool) -> Array:
+        covariance: Array = out.covariance
+        xp = namespace(X)
+        raw = xp.linalg.diagonal(covariance)
+        clipped = self._clipped(X, raw)
+        shift = clipped - raw + (0.0 if latent else self._stream.model.noise)
+        covariance = covariance + diagonal_matrix(shift)
+        return self._shaped(covariance[:, :, None] * (self._stream.scale**2)[None, None, :])
+
+    def _clipped(self, X: Array, variance: Array) -> Array:
+        """Raise variances below zero to it; those that are not rounding are counted in a warning."""
+        xp, model = namespace(variance), self._stream.model
+        rounding = 100 * model.rank * eps(X) * float(xp.max(xp.abs(double(model.kernel.diag(X)))))
+        negative = int(xp.sum(xp.astype(variance < -rounding, xp.int64)))
+        if negative:
+            reason = (
+                "the rank is too short for variant='literal'; use 'projected'"
+                if model.kernel.positive_semidefinite
+                else "the kernel is not positive semi-definite; BrownianPolynomial is its valid sibling"
+            )
+            warnings.warn(
+                f"{negative} of {variance.shape[0]} predicted variances were negative, the lowest "
+                f"{float(xp.min(variance)):g}, and were set to zero: {reason}",
+                NegativeVarianceWarning,
+                stacklevel=4,
+            )
+        return xp.where(variance > 0, variance, xp.zeros_like(variance))
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, *, latent: bool = False
+    ) -> np.ndarray:
+        """Draw new observations at the rows of X (m, d); shape (m, n_samples) or (m, q, n_samples)."""
+        mean, covariance = (to_host(v) for v in self.predict(X, return_cov=True, latent=latent))
+        rng = check_random_state(random_state)
+        if mean.ndim == 1:
+            return _draw(rng, mean, covariance, n_samples)
+        return np.stack(
+            [_draw(rng, mean[:, j], covariance[:, :, j], n_samples) for j in range(mean.shape[1])], 1
+        )
+
+    def log_evidence(self) -> float:
+        """Give the log density of the targets learned, in their own units, summed over outputs."""
+        check_is_fitted(self)
+        stream = self._stream
+        log_scale = float(np.log(to_host(stream.scale)).sum())
+        with one_blas_thread():
+            return stream.model.log_evidence() - stream.model.count * log_scale
+
+    # What was learned
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._fitted
+
+    @property
+    def _fitted(self) -> bool:
+        return "_stream" in self.__dict__
+
+    @property
+    def _learned(self) -> _Stream:
+        check_is_fitted(self)
+        return self._stream
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel of the standardised targets, white noise taken out."""
+        return self._learned.model.kernel
+
+    @property
+    def noise_(self) -> float:
+        """The noise variance of the standardised targets."""
+        return self._learned.model.noise
+
+    @property
+    def rank_(self) -> int:
+        """The number of features in use."""
+        return self._learned.model.rank
+
+    @property
+    def trace_error_(self) -> float:
+        """tr(K − K̂) over the rows learned."""
+        return self._learned.model.trace_error
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """The number of rows learned."""
+        return self._learned.rows_seen
+
+    @property
+    def y_offset_(self) -> Array:
+        """What is taken off the targets, shape (q,)."""
+        return self._learned.offset
+
+    @property
+    def y_scale_(self) -> Array:
+        """What the targets are divided by, shape (q,)."""
+        return self._learned.scale
+
+    # Checking
+
+    def _check_parameters(self) -> None:
+        if self.method not in METHODS:
+            raise ParameterError(f"method={self.method!r} must be one of {', '.join(METHODS)}")
+        for name, low in (("rank", 1), ("oversampling", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+                raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
+        if self.noise != "auto" and not (_is_real(self.noise) and 0 < self.noise < np.inf):
+            raise ParameterError(
+                f"noise={self.noise!r} must be a variance above 0, or 'auto'; for data without noise give a small one"
+            )
+        if not (_is_real(self.forgetting) and 0 < self.forgetting <= 1):
+            raise ParameterError(
+                f"forgetting={self.forgetting!r} must be above 0 and at most 1, such as 0.99"
+            )
+        if self.forgetting != 1 and self.method != "rgp":
+            raise ParameterError(
+                f"forgetting={self.forgetting!r} works with method='rgp', not {self.method!r}"
+            )
+        if self.variant not in ("projected", "literal"):
+            raise ParameterError(f"variant={self.variant!r} must be 'projected' or 'literal'")
+        if self.kernel is not None:
+            as_kernel(self.kernel)
+
+    def _validate_rows(self, X: Any) -> Array:
+        """Check rows to predict against what was learned."""
+        return self._placed(self._validate_inputs(X))
+
+    def _placed(self, X: Array) -> Array:
+        """Bring X to the dtype of the model; another library or device is an error, not a silent copy."""
+        like = _anchor(self._stream)
+        if not same_place(X, like):
+            raise InputError(
+                f"X is a {type(X).__module__} array on {X.device}, the model was taught with "
+                f"{type(like).__module__} arrays on {like.device}; convert X"
+            )
+        out = cast(X, like.dtype)
+        if not bool(namespace(out).all(namespace(out).isfinite(out))):
+            raise InputError(f"X holds values beyond the range of {like.dtype}, the dtype of the first batch")
+        return out
+
+    def _validate_inputs(self, X: Any) -> Array:
+        if is_foreign(X):
+            return _check_foreign(X, getattr(self, "n_features_in_", None))
+        try:
+            return validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        except ValueError as error:
+            raise _refusal(error) from error
+
+    def _validate_batch(self, X: Any, y: Any) -> tuple[Array, Array, bool, Any]:
+        """Give X (b, d), y (b, q) in float64, whether y had one dimension, and the dtype of answers."""
+        fitted = self._fitted
+        if is_foreign(X):
+            X = _check_foreign(X, self.n_features_in_ if fitted else None)
+            y = _foreign_target(y, X)
+            self.n_features_in_ = int(X.shape[1])
+        else:
+            try:
+                X, y = validate_data(
+                    self,
+                    X,
+                    y,
+                    reset=not fitted,
+                    dtype=(np.float64, np.float32),
+                    y_numeric=True,
+                    multi_output=True,
+                )
+            except ValueError as error:
+                raise _refusal(error) from error
+            y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
+        one_dimensional = y.ndim == 1
+        dtype = namespace(X).result_type(X.dtype, y.dtype)
+        y = double(y[:, None] if one_dimensional else y)
+        if fitted:
+            X = self._validate_rows_like(X, y, one_dimensional)
+        return X, y, one_dimensional, dtype
+
+    def _validate_rows_like(self, X: Array, y: Array, one_dimensional: bool) -> Array:
+        stream = self._stream
+        outputs = stream.scale.shape[0]
+        if y.shape[1] != outputs or one_dimensional != stream.one_dimensional:
+            shape = "(n,)" if stream.one_dimensional else f"(n, {outputs})"
+            got = "(n,)" if one_dimensional else f"(n, {y.shape[1]})"
+            raise InputError(f"y has shape {got}, earlier batches had {shape}; give the same targets")
+        return self._placed(X)
+
+    def _validate_basis(self, X: Array) -> Array:
+        try:
+            basis = np.asarray(to_host(self.basis), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"basis must be an array of numbers (m, {X.shape[1]})") from error
+        if (
+            basis.ndim != 2
+            or basis.shape[1] != X.shape[1]
+            or not basis.shape[0]
+            or not np.isfinite(basis).all()
+        ):
+            raise ParameterError(
+                f"basis of shape {basis.shape} must be finite, with {X.shape[1]} columns as X and a row or more"
+            )
+        return asarray_like(basis, X)
+
+
+def _observe(model: Model, X: Array, y: Array) -> Model:
+    for i in range(0, X.shape[0], step := min(X.shape[0], model.largest_batch or X.shape[0])):
+        model = model.observe(X[i : i + step, :], y[i : i + step, :])
+    return model
+
+
+def _standardise(y: Array, offset: Array, scale: Array) -> Array:
+    xp = namespace(y)
+    out = (y - offset[None, :]) / scale[None, :]
+    if not float(xp.max(xp.abs(out))) <= LARGEST_TARGET:
+        raise InputError(
+            f"y reaches {float(xp.max(xp.abs(y))):g}, {float(xp.max(xp.abs(out))):g} in units of the model; "
+            f"beyond {LARGEST_TARGET:g} sums of squares overflow; scale y down. The model is unchanged."
+        )
+    return out
+
+
+def _anchor(stream: _Stream) -> Array:
+    """Give an array that lives where the model does, in the dtype of its rows."""
+    model = stream.model
+    return model.features.Z if isinstance(model, RecursiveModel) else model.X  # type: ignore[attr-defined]
+
+
+def _check_foreign(X: Array, n_features: int | None) -> Array:
+    xp = namespace(X)
+    if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
+        raise InputError(f"X has shape {tuple(X.shape)}; give (n, d) with a row and a feature or more")
+    if not xp.isdtype(X.dtype, ("real floating", "integral")):
+        raise InputError(f"X has dtype {X.dtype}; give real numbers")
+    if not xp.isdtype(X.dtype, "real floating"):
+        X = xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise InputError("X contains NaN or infinity; drop or fill these rows. The model is unchanged.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise InputError(
+            f"X has {X.shape[1]} features, but the model is expecting {n_features}; give the columns of the first batch"
+        )
+    return X
+
+
+def _foreign_target(y: Any, X: Array) -> Array:
+    xp = namespace(X)
+    y = y if is_foreign(y) else xp.asarray(np.asarray(y, dtype=np.float64), device=X.device)
+    if y.ndim not in (1, 2) or y.shape[0] != X.shape[0]:
+        raise InputError(f"y has shape {tuple(y.shape)}, X {tuple(X.shape)}; give a target for each row")
+    if not xp.isdtype(y.dtype, "real floating"):
+        y = xp.astype(y, xp.float64)
+    if not bool(xp.all(xp.isfinite(y))):
+        raise InputError("y contains NaN or infinity; drop these rows. The model is unchanged.")
+    return y
+
+
+def _refusal(error: ValueError) -> InputError:
+    return InputError(f"{error}\nThe batch was refused and the model is unchanged; mend or drop these rows.")
+
+
+def _draw_seed(random_state: Any) -> int:
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _draw(rng: np.random.RandomState, mean: np.ndarray, covariance: np.ndarray, n_samples: int) -> np.ndarray:
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(mean[:, None] + root @ rng.standard_normal((mean.shape[0], n_samples)))
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

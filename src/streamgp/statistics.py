@@ -1,0 +1,274 @@
+"""NormalEquations: all that the data has to say to a model with features, in a size free of n.
+
+With features Φ (n, r), signature J = diag(±1) and K ≈ ΦJΦᵀ:
+
+==========  ===========================  ======
+letter      what                         shape
+==========  ===========================  ======
+A           gram, ΦᵀΦ                    (r, r)
+c           moment, Φᵀy                  (r, q)
+s           energy, yᵀy                  (q, q)
+n           count                        ()
+κ           prior trace, Σ k(xᵢ, xᵢ)     ()
+==========  ===========================  ======
+
+Kept in float64 whatever the features are computed in: A + σ²J then stays positive definite.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+from ._arrays import (
+    Array,
+    cholesky,
+    diagonal_matrix,
+    double,
+    eps,
+    eye,
+    gram,
+    namespace,
+    solve_lower,
+    solve_lower_rows,
+    zeros,
+)
+from .errors import NumericalError
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    """The sufficient statistics of the rows learned so far; every operation returns new ones.
+
+    `log_whitening` is Σ log det R over batches that were whitened by R before they came here.
+    """
+
+    gram: Array
+    moment: Array
+    energy: Array
+    count: float
+    prior_trace: float
+    signature: Array | None = None
+    log_whitening: float = 0.0
+
+    @classmethod
+    def empty(cls, rank: int, n_outputs: int, like: Array) -> Self:
+        """Give the statistics of no rows, beside `like`."""
+        seed = double(like[:0])
+        return cls(
+            zeros((rank, rank), seed),
+            zeros((rank, n_outputs), seed),
+            zeros((n_outputs, n_outputs), seed),
+            0,
+            0.0,
+        )
+
+    @property
+    def rank(self) -> int:
+        """The number of features."""
+        return int(self.gram.shape[0])
+
+    def learn(self, F: Array, y: Array, prior_trace: float, log_whitening: float = 0.0) -> Self:
+        """Add a batch: features F (b, r), targets y (b, q); O(b r²)."""
+        return self._add(F, y, prior_trace, log_whitening, 1)
+
+    def unlearn(self, F: Array, y: Array, prior_trace: float, log_whitening: float = 0.0) -> Self:
+        """Take a batch away; the exact inverse of `learn`. O(b r²)."""
+        return self._add(F, y, prior_trace, log_whitening, -1)
+
+    def _add(self, F: Array, y: Array, prior_trace: float, log_whitening: float, sign: int) -> Self:
+        F, y = double(F), double(y)
+        transposed = namespace(F).matrix_transpose(F)
+        return replace(
+            self,
+            gram=self.gram + sign * gram(F),
+            moment=self.moment + sign * (transposed @ y),
+            energy=self.energy + sign * gram(y),
+            count=self.count + sign * F.shape[0],
+            prior_trace=self.prior_trace + sign * prior_trace,
+            log_whitening=self.log_whitening + sign * log_whitening,
+        )
+
+    def merge(self, other: Self) -> Self:
+        """Add the statistics of another machine that uses the same features; O(r²)."""
+        return replace(
+            self,
+            gram=self.gram + other.gram,
+            moment=self.moment + other.moment,
+            energy=self.energy + other.energy,
+            count=self.count + other.count,
+            prior_trace=self.prior_trace + other.prior_trace,
+            log_whitening=self.log_whitening + other.log_whitening,
+        )
+
+    def forget(self, rate: float) -> Self:
+        """Weigh every row learned so far by `rate`; O(r²)."""
+        return replace(
+            self,
+            gram=rate * self.gram,
+            moment=rate * self.moment,
+            energy=rate * self.energy,
+            count=rate * self.count,
+            prior_trace=rate * self.prior_trace,
+            log_whitening=rate * self.log_whitening,
+        )
+
+    def pad(self, extra: int) -> Self:
+        """Make room for `extra` features that the past did not see; O(r²)."""
+        xp, r, q = namespace(self.gram), self.rank, self.moment.shape[1]
+        right = xp.concat([self.gram, zeros((r, extra), self.gram)], axis=1)
+        return replace(
+            self,
+            gram=xp.concat([right, zeros((extra, r + extra), self.gram)], axis=0),
+            moment=xp.concat([self.moment, zeros((extra, q), self.moment)], axis=0),
+        )
+
+    def transform(self, T: Array, prior_trace: float | None = None) -> Self:
+        """Rewrite for the features Tφ, T (r', r): drop pivots, change hyperparameters, reweight; O(r³).
+
+        Exact. `prior_trace` replaces κ where the kernel's diagonal changes too.
+        """
+        T = double(T)
+        new = T @ self.gram @ namespace(T).matrix_transpose(T)
+        return replace(
+            self,
+            gram=0.5 * (new + namespace(T).matrix_transpose(new)),
+            moment=T @ self.moment,
+            prior_trace=self.prior_trace if prior_trace is None else prior_trace,
+        )
+
+    @property
+    def trace_error(self) -> float:
+        """tr(K − ΦJΦᵀ), exactly, in O(r)."""
+        diagonal = namespace(self.gram).linalg.diagonal(self.gram)
+        signed = diagonal if self.signature is None else diagonal * self.signature
+        return float(self.prior_trace) - float(namespace(signed).sum(signed))
+
+    def solve(self, noise: float) -> Posterior:
+        """Condition on everything learned, with noise variance σ²; O(r³)."""
+        return Posterior(self, noise)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The distribution over weights given the statistics and a noise variance.
+
+    M = A + σ²J is held as M⁻¹ = W D Wᵀ with D = diag(±1): W = L⁻ᵀ where M = LLᵀ, eigenvectors otherwise.
+    """
+
+    statistics: NormalEquations
+    noise: float
+
+    @cached_property
+    def _cholesky(self) -> Array | None:
+        """L with LLᵀ = M; None where the signature or rounding forbids it."""
+        statistics = self.statistics
+        if statistics.signature is not None:
+            return None
+        try:
+            return cholesky(statistics.gram + self.noise * eye(statistics.rank, statistics.gram), "A + σ²I")
+        except NumericalError:
+            return None  # σ² is below the rounding of A; `_spectrum` resolves which directions were seen
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array, Array]:
+        """Eigenvectors V (r, r), eigenvalues m (r,) of M, and 1 where the data has spoken, else 0 (r,)."""
+        statistics, xp = self.statistics, namespace(self.statistics.gram)
+        if statistics.signature is None:
+            # A is positive semi-definite; what rounding left below this floor is a direction never seen.
+            values, V = xp.linalg.eigh(statistics.gram)
+            seen = xp.astype(values > _floor(values), values.dtype)
+            return V, values * seen + self.noise, seen
+        m, V = xp.linalg.eigh(statistics.gram + diagonal_matrix(self.noise * statistics.signature))
+        if bool(xp.any(xp.abs(m) <= _floor(m))):
+            raise NumericalError(
+                f"noise={self.noise:g} cancels an eigenvalue of the indefinite kernel matrix, so that it "
+                "cannot be inverted; use another noise, or a positive semi-definite kernel"
+            )
+        return V, m, xp.ones_like(m)
+
+    def whiten(self, F: Array) -> tuple[Array, Array | None]:
+        """Give G = F·W (b, r) and the signs D (r,), so that φᵀM⁻¹φ = Σ D G²."""
+        F, xp = double(F), namespace(F)
+        if self._cholesky is not None:
+            return solve_lower_rows(self._cholesky, F), None
+        V, m, _ = self._spectrum
+        signs = None if self.statistics.signature is None else xp.sign(m)
+        return (F @ V) / xp.sqrt(xp.abs(m))[None, :], signs
+
+    @cached_property
+    def weights(self) -> Array:
+        """W = M⁻¹c, shape (r, q)."""
+        c, xp = self.statistics.moment, namespace(self.statistics.gram)
+        if self._cholesky is not None:
+            inner = solve_lower_rows(self._cholesky, xp.matrix_transpose(c))
+            return solve_lower(self._cholesky, xp.matrix_transpose(inner), transpose=True)
+        V, m, seen = self._spectrum
+        return V @ ((xp.matrix_transpose(V) @ c) * (seen / m)[:, None])
+
+    def mean(self, F: Array) -> Array:
+        """Give φᵀw for each row of F (b, r); shape (b, q)."""
+        return double(F) @ self.weights
+
+    def leverage(self, F: Array) -> Array:
+        """Give φᵀM⁻¹φ for each row of F (b, r); shape (b,)."""
+        G, signs = self.whiten(F)
+        squares = G * G if signs is None else G * G * signs[None, :]
+        return namespace(G).sum(squares, axis=1)
+
+    def variance(self, F: Array, prior: Array) -> Array:
+        """Give the latent variance k(x, x) − φᵀJφ + σ²φᵀM⁻¹φ; F (b, r), prior (b,); shape (b,)."""
+        F, xp, J = double(F), namespace(F), self.statistics.signature
+        seen = xp.sum(F * F if J is None else F * F * J[None, :], axis=1)
+        return double(prior) - seen + self.noise * self.leverage(F)
+
+    def covariance(self, F: Array, prior: Array) -> Array:
+        """Give the latent covariance between rows, shape (b, b); prior (b, b) is k(x, x')."""
+        F, xp, J = double(F), namespace(F), self.statistics.signature
+        G, signs = self.whiten(F)
+        seen = F @ xp.matrix_transpose(F if J is None else F * J[None, :])
+        left = G @ xp.matrix_transpose(G if signs is None else G * signs[None, :])
+        return double(prior) - seen + self.noise * left
+
+    def leave_one_out(self, F: Array, y: Array) -> Array:
+        """Give the residual of each learned row, F (b, r) and y (b, q), had it not been learned; (b, q)."""
+        return (double(y) - self.mean(F)) / (1.0 - self.leverage(F))[:, None]
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """Log density of everything learned, summed over outputs; −inf where det J · det M is not positive."""
+        statistics, xp = self.statistics, namespace(self.statistics.gram)
+        n, r, q = statistics.count, statistics.rank, statistics.moment.shape[1]
+        if self._cholesky is not None:
+            log_det = 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(self._cholesky))))
+        else:
+            m = self._spectrum[1]
+            signs = xp.sign(m) if statistics.signature is None else xp.sign(m) * statistics.signature
+            if float(xp.prod(signs)) <= 0:
+                return -math.inf
+            log_det = float(xp.sum(xp.log(xp.abs(m))))
+        fitted = float(xp.sum(statistics.moment * self.weights))
+        total = float(xp.sum(xp.linalg.diagonal(statistics.energy)))
+        per_output = (n - r) * math.log(self.noise) + log_det + n * math.log(2 * math.pi)
+        per_output += statistics.log_whitening
+        return float(-0.5 * ((total - fitted) / self.noise + q * per_output))
+
+
+def _floor(values: Array) -> float:
+    """Below this an eigenvalue among `values` (r,) is rounding."""
+    xp = namespace(values)
+    return eps(values) * values.shape[0] * float(xp.max(xp.abs(values))) if values.shape[0] else 0.0
+
+
+def diagonal_statistics(
+    values: Array, moment: Array, energy: Array, count: float, prior_trace: float, indefinite: bool
+) -> NormalEquations:
+    """Give the statistics of spectral features: A = diag(|S|) for eigenvalues S (r,), moment |S|^½Uᵀy."""
+    xp = namespace(values)
+    values = double(values)
+    signature = xp.sign(values) if indefinite else None
+    return NormalEquations(
+        diagonal_matrix(xp.abs(values)), double(moment), double(energy), count, prior_trace, signature
+    )
