@@ -2,12 +2,12 @@ import math
 
 import numpy as np
 import pytest
-from conftest import tolerance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process import kernels as sk
 
+from conftest import tolerance
 from streamgp import kernels as k
 from streamgp.errors import InputError, KernelError
 
@@ -155,7 +155,9 @@ def test_white_noise_is_in_the_nugget_and_nowhere_else():
 def test_distance_polynomial_is_the_papers_equation_4():
     X, _ = inputs()
     D = np.linalg.norm(X[:, None] - X[None], axis=2)
-    assert_allclose(k.DistancePolynomial((0.7, 0.5, 0.2, 0.1)).block(X), 0.5 * D + 0.2 * D**2 + 0.1 * D**3, atol=1e-12)
+    assert_allclose(
+        k.DistancePolynomial((0.7, 0.5, 0.2, 0.1)).block(X), 0.5 * D + 0.2 * D**2 + 0.1 * D**3, atol=1e-12
+    )
 
 
 def test_the_distance_matrix_has_one_positive_eigenvalue_and_its_square_rank_d_plus_2():
@@ -165,7 +167,9 @@ def test_the_distance_matrix_has_one_positive_eigenvalue_and_its_square_rank_d_p
     assert np.linalg.matrix_rank(k.DistancePolynomial((0.0, 0.0, 1.0)).block(X)) == 10
 
 
-@pytest.mark.parametrize("kernel", [k.SquaredExponential(1.0), k.Matern(1.0, 0.5), k.Matern(1.0, 2.5)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [k.SquaredExponential(1.0), k.Matern(1.0, 0.5), k.Matern(1.0, 2.5)], ids=str
+)
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
 def test_far_from_the_origin_nothing_is_lost(kernel, offset):
     # Steps of 1/8 are exact beside every offset here, so the two blocks see the same differences.
@@ -187,7 +191,14 @@ def test_near_points_keep_the_digits_of_their_distance():
 @given(st.integers(1, 6), st.floats(-140, 140), st.sampled_from(sorted(KERNELS)), st.integers(0, 10**6))
 def test_any_scale_gives_finite_blocks(d, exponent, name, seed):
     kernel = KERNELS[name]
-    if d != 3 and name not in ("squared exponential", "matern 3/2", "periodic, shared", "scaled", "sum", "nested"):
+    if d != 3 and name not in (
+        "squared exponential",
+        "matern 3/2",
+        "periodic, shared",
+        "scaled",
+        "sum",
+        "nested",
+    ):
         d = 3
     X = np.random.default_rng(seed).standard_normal((7, d)) * 10.0**exponent
     try:
@@ -195,7 +206,9 @@ def test_any_scale_gives_finite_blocks(d, exponent, name, seed):
     except InputError as error:
         assert "squared distance" in str(error)  # noqa: PT017
         return
-    if not isinstance(kernel, k.DistancePolynomial | k.BrownianPolynomial):  # cubes leave the range by themselves
+    if not isinstance(
+        kernel, k.DistancePolynomial | k.BrownianPolynomial
+    ):  # cubes leave the range by themselves
         assert np.isfinite(block).all()
 
 
@@ -215,7 +228,10 @@ def test_any_scale_gives_finite_blocks(d, exponent, name, seed):
         (lambda: k.Linear() * (k.Constant() + k.White(0.1)), "white noise is not supported"),
         (lambda: -1.0 * k.Linear(), "positive"),
         (lambda: k.SquaredExponential(1.0).with_theta(np.zeros(2)), "must be 1 finite numbers"),
-        (lambda: k.SquaredExponential([1.0, 2.0]).check_features(3), "2 values of length_scale, the data has 3"),
+        (
+            lambda: k.SquaredExponential([1.0, 2.0]).check_features(3),
+            "2 values of length_scale, the data has 3",
+        ),
         (lambda: k.as_kernel("rbf"), "kernel='rbf' is a str"),
         (lambda: k.as_kernel(k.Linear), "is a class; give an object"),
         (lambda: k.as_kernel(sk.RBF), "is a class; give an object"),

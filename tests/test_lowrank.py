@@ -108,7 +108,7 @@ def test_theorem_1_bounds_the_error_of_algorithm_3(literal):
     assert np.linalg.norm(K - factor.dense(), 2) <= bound
 
 
-def test_the_projected_update_keeps_the_compression_of_K_exact_and_semidefinite():
+def test_the_projected_update_keeps_the_compression_exact_and_semidefinite():
     K = gram_of(200)
     factor = run_sequence(K, 15, literal=False)
     assert_allclose(factor.U.T @ factor.U, np.eye(15), atol=1e-13)

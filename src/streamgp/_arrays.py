@@ -204,6 +204,11 @@ def workers() -> int:
     return max(1, min(cores, int(limit) if limit.isdigit() and limit != "0" else cores))
 
 
+def slices(n_rows: int, size: int) -> list[slice]:
+    """Cut n_rows into consecutive slices of at most `size` rows; none reaches past the end."""
+    return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
+
+
 def map_row_blocks(task: Callable[[slice], T], n_rows: int, like: Array) -> list[T]:
     """Apply `task` to consecutive slices of rows, results in order.
 
@@ -212,9 +217,9 @@ def map_row_blocks(task: Callable[[slice], T], n_rows: int, like: Array) -> list
     """
     if not compat.is_numpy_array(like) or n_rows <= ROW_BLOCK:
         return [task(slice(0, n_rows))]
-    slices = [slice(i, min(i + ROW_BLOCK, n_rows)) for i in range(0, n_rows, ROW_BLOCK)]
-    n_workers = min(workers(), len(slices))
+    blocks = slices(n_rows, ROW_BLOCK)
+    n_workers = min(workers(), len(blocks))
     if n_workers == 1:
-        return [task(s) for s in slices]
+        return [task(b) for b in blocks]
     with ThreadPoolExecutor(n_workers) as pool:
-        return list(pool.map(task, slices))
+        return list(pool.map(task, blocks))

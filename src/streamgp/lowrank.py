@@ -214,7 +214,7 @@ def truncate(S: Array, V: Array, rank: int) -> Factor:
     """Keep the `rank` eigenpairs of largest magnitude, and none that is zero to rounding."""
     xp = namespace(S)
     magnitude = xp.abs(S)
-    order = xp.argsort(-magnitude)[:rank]
+    order = xp.argsort(-magnitude)[: min(rank, S.shape[0])]
     floor = eps(S) * S.shape[0] * float(xp.max(magnitude)) if S.shape[0] else 0.0
     kept = int(xp.sum(xp.astype(xp.take(magnitude, order) > floor, xp.int64)))
     order = order[:kept]

@@ -26,6 +26,7 @@ from ._arrays import (
     namespace,
     one_blas_thread,
     same_place,
+    slices,
     to_host,
 )
 from .errors import InputError, KernelError, NegativeVarianceWarning, ParameterError
@@ -250,11 +251,11 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if return_cov:
                 out = stream.model.predict(X, variance=False, covariance=True)
                 return self._mean(out.mean), self._covariance(X, out, latent)
+            spread = return_std or return_interval is not None
             pieces = [
-                stream.model.predict(X[i : i + CHUNK, :], variance=return_std or return_interval is not None,
-                                     covariance=False)
-                for i in range(0, X.shape[0], CHUNK)
-            ]  # fmt: skip
+                stream.model.predict(X[rows, :], variance=spread, covariance=False)
+                for rows in slices(X.shape[0], CHUNK)
+            ]
         xp = namespace(X)
         mean = self._mean(xp.concat([p.mean for p in pieces], axis=0))
         if not return_std and return_interval is None:
@@ -479,8 +480,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def _observe(model: Model, X: Array, y: Array) -> Model:
-    for i in range(0, X.shape[0], step := min(X.shape[0], model.largest_batch or X.shape[0])):
-        model = model.observe(X[i : i + step, :], y[i : i + step, :])
+    for rows in slices(X.shape[0], model.largest_batch or X.shape[0]):
+        model = model.observe(X[rows, :], y[rows, :])
     return model
 
 

@@ -56,7 +56,7 @@ class NormalEquations:
     @classmethod
     def empty(cls, rank: int, n_outputs: int, like: Array) -> Self:
         """Give the statistics of no rows, beside `like`."""
-        seed = double(like[:0])
+        seed = double(like[:0, :])
         return cls(
             zeros((rank, rank), seed),
             zeros((rank, n_outputs), seed),
@@ -167,10 +167,14 @@ class Posterior:
         statistics = self.statistics
         if statistics.signature is not None:
             return None
+        # Where σ² is below the rounding of A a factor may exist all the same, made of that rounding.
+        diagonal, xp = namespace(statistics.gram).linalg.diagonal(statistics.gram), namespace(statistics.gram)
+        if statistics.rank and self.noise < eps(diagonal) * statistics.rank**0.5 * float(xp.max(diagonal)):
+            return None
         try:
             return cholesky(statistics.gram + self.noise * eye(statistics.rank, statistics.gram), "A + σ²I")
         except NumericalError:
-            return None  # σ² is below the rounding of A; `_spectrum` resolves which directions were seen
+            return None
 
     @cached_property
     def _spectrum(self) -> tuple[Array, Array, Array]:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
-from .._arrays import Array, cholesky, double, eye, namespace, solve_lower, zeros
+from .._arrays import Array, cholesky, double, eye, namespace, slices, solve_lower, zeros
 from ..errors import NumericalError
 from ..kernels import Kernel
 from .base import Prediction
@@ -125,8 +125,8 @@ class ExactModel:
             out = type(self).empty(self.kernel, self.noise, True, X, y)
         else:
             out = self
-        for start in range(0, X.shape[0], PANEL):
-            out = out._append(X[start : start + PANEL, :], y[start : start + PANEL, :])
+        for rows in slices(X.shape[0], PANEL):
+            out = out._append(X[rows, :], y[rows, :])
         return out
 
     def _append(self, X: Array, y: Array) -> Self:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from .._arrays import Array, double, gram, map_row_blocks, namespace, zeros
+from .._arrays import Array, cast, double, gram, map_row_blocks, namespace, zeros
 from ..features import Spectral
 from ..kernels import Kernel
 from ..lowrank import Factor, projected_core, randomized_eigh, sequential_eigh
@@ -116,8 +116,9 @@ class SpectralModel:
             operator = _KernelMatrix(self.kernel, rows)
             factor = randomized_eigh(operator, self.max_rank, self.oversampling, seed, like=rows)
         elif self.literal and self.count:
-            B, C = self.kernel.block(self.X, X), self.kernel.block(X)
-            factor = sequential_eigh(self.factor, B, C, self.max_rank, self.oversampling, seed)
+            B, C = double(self.kernel.block(self.X, X)), double(self.kernel.block(X))
+            past = Factor(double(self.factor.U), double(self.factor.S))
+            factor = sequential_eigh(past, B, C, self.max_rank, self.oversampling, seed)
         else:
             return self._advance(X, y, rows, targets, seed)
         projected_y = xp.matrix_transpose(double(factor.U)) @ targets
@@ -128,14 +129,19 @@ class SpectralModel:
         xp, k = namespace(X), self.rank
         first = self.count == 0
         UtB = zeros((0, X.shape[0]), X) if first else xp.matrix_transpose(self._features.project(X))
+        # The core is small; in double precision it keeps single-precision rows from drifting apart.
         core = projected_core(
-            self.factor.S, UtB, self.kernel.block(X), self.max_rank, self.oversampling, seed
+            double(self.factor.S),
+            double(UtB),
+            double(self.kernel.block(X)),
+            self.max_rank,
+            self.oversampling,
+            seed,
         )
-        old, new = core.U[:k, :], core.U[k:, :]
-        top = map_row_blocks(lambda r: self.factor.U[r, :] @ old, self.X.shape[0], self.X)
-        U = xp.concat([*top, new], axis=0)
-        projected_y = xp.matrix_transpose(double(old)) @ self.projected_y
-        projected_y = projected_y + xp.matrix_transpose(double(new)) @ y
+        projected_y = xp.matrix_transpose(core.U) @ xp.concat([self.projected_y, y], axis=0)
+        turn = cast(core.U, X.dtype)
+        top = map_row_blocks(lambda r: self.factor.U[r, :] @ turn[:k, :], self.X.shape[0], self.X)
+        U = xp.concat([*top, turn[k:, :]], axis=0)
         return self._replace(rows, targets, Factor(U, core.S), projected_y, X)
 
     def _replace(self, rows: Array, targets: Array, factor: Factor, projected_y: Array, X: Array) -> Self:
