@@ -24,9 +24,6 @@ Array: TypeAlias = Any
 Namespace: TypeAlias = Any
 T = TypeVar("T")
 
-# Rows that one thread takes at a time: a block of 1024×100 doubles stays in a core's second-level cache.
-ROW_BLOCK = 1024
-
 
 def namespace(*arrays: Array) -> Namespace:
     """Give the array API namespace that the arrays share."""
@@ -191,7 +188,7 @@ def one_blas_thread() -> Iterator[None]:
     """Hold every BLAS pool at one thread.
 
     NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's; work
-    that is large enough is split by `map_row_blocks` instead.
+    that is large enough is split by `in_parallel` instead.
     """
     with _controller().limit(limits=1, user_api="blas"):
         yield
@@ -209,17 +206,35 @@ def slices(n_rows: int, size: int) -> list[slice]:
     return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
 
 
-def map_row_blocks(task: Callable[[slice], T], n_rows: int, like: Array) -> list[T]:
-    """Apply `task` to consecutive slices of rows, results in order.
+@lru_cache(maxsize=1)
+def _pool(n_workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_workers, thread_name_prefix="streamgp")
 
-    For NumPy the slices are ROW_BLOCK rows long and shared among threads; how many threads there are
-    never changes a result. Other libraries get one slice: they have their own parallelism.
+
+# Threads do not survive a fork; the child makes its own pool when it needs one.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def halves(n: int, largest: int) -> list[slice]:
+    """Cut n into an even number of equal slices, none over `largest` long: two cores finish together."""
+    return slices(n, -(-n // (2 * -(-n // (2 * largest)))))
+
+
+def in_parallel(task: Callable[[slice], T], parts: list[slice], like: Array) -> list[T]:
+    """Apply `task` to each slice, results in order, on all cores for NumPy.
+
+    The parts must not depend on the number of cores: then neither do the results. Other libraries have
+    their own parallelism and are best given one part.
     """
-    if not compat.is_numpy_array(like) or n_rows <= ROW_BLOCK:
-        return [task(slice(0, n_rows))]
-    blocks = slices(n_rows, ROW_BLOCK)
-    n_workers = min(workers(), len(blocks))
-    if n_workers == 1:
-        return [task(b) for b in blocks]
-    with ThreadPoolExecutor(n_workers) as pool:
-        return list(pool.map(task, blocks))
+    n_workers = workers()
+    if len(parts) == 1 or n_workers == 1 or not compat.is_numpy_array(like):
+        return [task(part) for part in parts]
+    return list(_pool(n_workers).map(task, parts))
+
+
+def row_parts(n_rows: int, like: Array) -> list[slice]:
+    """Cut the rows of a tall matrix for `in_parallel`: one part if small or not NumPy's."""
+    if n_rows < 1024 or not compat.is_numpy_array(like):
+        return [slice(0, n_rows)]
+    return halves(n_rows, 4096)

@@ -11,9 +11,10 @@ from ._arrays import (
     cholesky,
     eps,
     eye,
+    in_parallel,
     index,
-    map_row_blocks,
     namespace,
+    row_parts,
     solve_lower,
     solve_lower_rows,
 )
@@ -89,7 +90,9 @@ class Spectral:
         def part(rows: slice) -> Array:
             return self.kernel.block(x, self.X[rows, :]) @ self.factor.U[rows, :]
 
-        return reduce(lambda total, p: total + p, map_row_blocks(part, self.X.shape[0], self.X))
+        return reduce(
+            lambda total, p: total + p, in_parallel(part, row_parts(self.X.shape[0], self.X), self.X)
+        )
 
     def transform(self, x: Array) -> Array:
         """Give the features of the rows of x (b, d); shape (b, r)."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from .._arrays import Array
+from .._arrays import Array, namespace
 from ..kernels import Kernel
 
 
@@ -23,6 +24,27 @@ class Prediction:
     mean: Array
     variance: Array | None = None
     covariance: Array | None = None
+
+
+class Recent:
+    """What was computed last, and for which rows: a stream learns the rows that it has just predicted.
+
+    A cache and no part of a state: it is empty in a copy or a pickle, and any thread may fill it.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[Array, Array] | None = None
+
+    def of(self, X: Array, compute: Callable[[Array], Array]) -> Array:
+        """Give compute(X), or what it gave last if X has the same values."""
+        last = self._last
+        if last is None or last[0].shape != X.shape or not bool(namespace(X).all(last[0] == X)):
+            # A copy, since the caller may write its next rows into the same memory.
+            last = self._last = (namespace(X).asarray(X, copy=True), compute(X))
+        return last[1]
+
+    def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
+        return Recent, ()
 
 
 class Model(Protocol):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
-from .._arrays import Array, cholesky, double, eye, namespace, slices, solve_lower, zeros
+from .._arrays import Array, cholesky, double, eye, halves, in_parallel, namespace, slices, solve_lower, zeros
 from ..errors import NumericalError
 from ..kernels import Kernel
-from .base import Prediction
+from .base import Prediction, Recent
 
 # Rows of a panel. Large enough for full-speed products, small enough that rewriting the last,
 # unfinished panel costs little beside the solve against all the others.
@@ -91,6 +91,7 @@ class ExactModel:
     y: Array
     panels: tuple[Panel, ...]
     whitened: Array
+    recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
     def empty(cls, kernel: Kernel, noise: float, refactor: bool, X: Array, y: Array) -> Self:
@@ -132,7 +133,7 @@ class ExactModel:
     def _append(self, X: Array, y: Array) -> Self:
         """Learn at most PANEL rows."""
         xp = namespace(X)
-        solved = self._solve(self.kernel.block(self.X, X))  # L⁻¹B
+        solved = self._cross(X)  # L⁻¹B
         signs = self._signs()
         left = xp.matrix_transpose(solved * signs[:, None])
         schur = double(self.kernel.block(X)) + self.noise * eye(X.shape[0], y) - left @ solved
@@ -148,12 +149,24 @@ class ExactModel:
             y=xp.concat([self.y, y], axis=0),
             panels=(*panels, panel),
             whitened=xp.concat([self.whitened, whitened], axis=0),
+            recent=Recent(),
         )
 
     def _signs(self) -> Array:
         """Give the diagonal of D, shape (n,)."""
         empty = self.y[:0, 0]
         return namespace(self.y).concat([empty, *(p.signs for p in self.panels)])
+
+    def _cross(self, X: Array) -> Array:
+        """Give L⁻¹k(rows, X), shape (n, m); O(n² m), or nothing for the rows that were asked for last."""
+
+        def compute(X: Array) -> Array:
+            xp, m = namespace(X), X.shape[0]
+            parts = halves(m, 512) if m >= 16 and self.panels else [slice(0, m)]
+            columns = in_parallel(lambda c: self._solve(self.kernel.block(self.X, X[c, :])), parts, X)
+            return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)
+
+        return self.recent.of(X, compute)
 
     def _solve(self, B: Array) -> Array:
         """Give L⁻¹B for B (n, m); O(n² m)."""
@@ -169,7 +182,7 @@ class ExactModel:
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
         """See Model. n·m kernel entries, O(n² m)."""
         xp = namespace(X)
-        solved = self._solve(self.kernel.block(self.X, X))
+        solved = self._cross(X)
         signed = xp.matrix_transpose(solved * self._signs()[:, None])
         mean = signed @ self.whitened
         if covariance:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
-from .._arrays import Array, cast, double, gram, map_row_blocks, namespace, zeros
+from .._arrays import Array, cast, double, gram, in_parallel, namespace, row_parts, slices, zeros
 from ..features import Spectral
 from ..kernels import Kernel
 from ..lowrank import Factor, projected_core, randomized_eigh, sequential_eigh
 from ..statistics import Posterior, diagonal_statistics
-from .base import Prediction
+from .base import Prediction, Recent
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,10 @@ class _KernelMatrix:
         def part(rows: slice) -> Array:
             return self.kernel.block(self.X[rows, :], self.X) @ other
 
-        return namespace(other).concat(map_row_blocks(part, self.X.shape[0], self.X), axis=0)
+        n = self.X.shape[0]
+        # Narrow parts: each holds a block of the kernel matrix as wide as there are rows.
+        parts = slices(n, 256) if len(row_parts(n, self.X)) > 1 else [slice(0, n)]
+        return namespace(other).concat(in_parallel(part, parts, self.X), axis=0)
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class SpectralModel:
     projected_y: Array
     prior_trace: float
     step: int
+    recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
     def empty(
@@ -128,7 +132,7 @@ class SpectralModel:
         """Take the projected step of Algorithm 3; for the first batch it is Algorithm 2."""
         xp, k = namespace(X), self.rank
         first = self.count == 0
-        UtB = zeros((0, X.shape[0]), X) if first else xp.matrix_transpose(self._features.project(X))
+        UtB = zeros((0, X.shape[0]), X) if first else xp.matrix_transpose(self._project(X))
         # The core is small; in double precision it keeps single-precision rows from drifting apart.
         core = projected_core(
             double(self.factor.S),
@@ -140,7 +144,8 @@ class SpectralModel:
         )
         projected_y = xp.matrix_transpose(core.U) @ xp.concat([self.projected_y, y], axis=0)
         turn = cast(core.U, X.dtype)
-        top = map_row_blocks(lambda r: self.factor.U[r, :] @ turn[:k, :], self.X.shape[0], self.X)
+        rows_before = row_parts(self.X.shape[0], self.X)
+        top = in_parallel(lambda r: self.factor.U[r, :] @ turn[:k, :], rows_before, self.X)
         U = xp.concat([*top, turn[k:, :]], axis=0)
         return self._replace(rows, targets, Factor(U, core.S), projected_y, X)
 
@@ -154,11 +159,16 @@ class SpectralModel:
             projected_y=projected_y,
             prior_trace=self.prior_trace + added,
             step=self.step + 1,
+            recent=Recent(),
         )
 
     @cached_property
     def _features(self) -> Spectral:
         return Spectral(self.kernel, self.X, self.factor)
+
+    def _project(self, X: Array) -> Array:
+        """Give k(X, rows)·U, at no cost for the rows that were projected last."""
+        return self.recent.of(X, self._features.project)
 
     @cached_property
     def _posterior(self) -> Posterior:
@@ -172,7 +182,7 @@ class SpectralModel:
         """See Model. n·m kernel entries; O(n m r)."""
         if self.exact_cross:
             return self._predict_exact_cross(X, variance, covariance)
-        F, posterior = self._features.transform(X), self._posterior
+        F, posterior = self._features.scale(self._project(X)), self._posterior
         mean = posterior.mean(F)
         if covariance:
             return Prediction(mean, covariance=posterior.covariance(F, self.kernel.block(X)))
