@@ -19,7 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
 from streamgp.errors import InputError, KernelError, NumericalError, ParameterError
-from streamgp.regressor import METHODS, WARM_UP
+from streamgp.regressor import WARM_UP
+from streamgp.validation import METHODS
 
 every_method = pytest.mark.parametrize("method", METHODS)
 

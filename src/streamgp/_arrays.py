@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import array_api_compat as compat
+import array_api_compat.numpy as compat_numpy
 import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 def namespace(*arrays: Array) -> Namespace:
     """Give the array API namespace that the arrays share."""
+    if all(type(x) is np.ndarray for x in arrays):  # asked thousands of times a second: the short way
+        return compat_numpy
     return compat.array_namespace(*arrays)
 
 
@@ -76,6 +79,11 @@ def cast(x: Array, dtype: Any) -> Array:
 def double(x: Array) -> Array:
     """Convert to float64 of the same library."""
     return cast(x, namespace(x).float64)
+
+
+def empty(shape: tuple[int, ...], like: Array) -> Array:
+    """Make an array to be filled, of the library, device and dtype of `like`."""
+    return namespace(like).empty(shape, dtype=like.dtype, device=compat.device(like))
 
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:

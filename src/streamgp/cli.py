@@ -13,8 +13,9 @@ from . import __version__
 from .datasets import load_arm
 from .errors import StreamGPError
 from .evaluation import Record, prequential, state_bytes
-from .regressor import METHODS, StreamingGPRegressor
+from .regressor import StreamingGPRegressor
 from .report import save_progress_figure, summary_table
+from .validation import METHODS
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -67,11 +67,11 @@ class Factor:
 def orthonormalize(Y: Array) -> Array:
     """Give an orthonormal basis (n, k) of the columns of Y (n, k).
 
-    CholeskyQR2, two or three times faster than Householder's reflections on tall matrices; where Y is too
-    ill-conditioned for it (beyond 1/√eps) or rank-deficient, Householder's reflections.
+    CholeskyQR2, two or three times faster than Householder's reflections on tall matrices; where Y is not
+    tall, too ill-conditioned (beyond 1/√eps) or rank-deficient, Householder's reflections.
     """
     xp = namespace(Y)
-    if Y.shape[0] >= Y.shape[1]:
+    if Y.shape[0] >= 10 * Y.shape[1]:
         try:
             once = solve_lower_rows(cholesky(gram(Y), "YᵀY"), Y)
             nearly_identity = gram(once)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from statistics import NormalDist
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from . import tuning
+from . import tuning, validation
 from ._arrays import (
     Array,
     asarray_like,
@@ -22,31 +22,30 @@ from ._arrays import (
     diagonal_matrix,
     double,
     eps,
-    is_foreign,
     namespace,
     one_blas_thread,
-    same_place,
     slices,
     to_host,
 )
-from .errors import InputError, KernelError, NegativeVarianceWarning, ParameterError
+from .errors import KernelError, NegativeVarianceWarning, ParameterError
 from .kernels import Kernel, as_kernel
 from .models import ExactModel, Model, Prediction, RecursiveModel, SpectralModel
 
 Method = Literal["srmf", "brmf", "nrmf", "rgp"]
 
-METHODS: tuple[str, ...] = ("srmf", "brmf", "nrmf", "rgp")
 # Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
 WARM_UP = 50
 # Rows handed to a model, or predicted, at once: bounds the memory that a large batch needs.
 CHUNK = 2000
-# Beyond this, sums of squares leave the range of float64.
-LARGEST_TARGET = 1e150
 
 
 @dataclass(frozen=True)
 class _Stream:
-    """All that was learned. `waiting` holds the first rows while there are too few to start from."""
+    """All that was learned.
+
+    `like` is empty and lives where the model does, in the dtype of its rows; `dtype` is that of answers;
+    `waiting` holds the first rows while there are too few to start from.
+    """
 
     model: Model
     offset: Array
@@ -54,6 +53,7 @@ class _Stream:
     rows_seen: int
     one_dimensional: bool
     dtype: Any
+    like: Array
     waiting: tuple[Array, Array] | None
 
 
@@ -160,12 +160,15 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def _learn(self, X: Any, y: Any) -> None:
-        self._check_parameters()
-        X, y, one_dimensional, dtype = self._validate_batch(X, y)
+        validation.check_parameters(self)
+        batch = validation.batch(self, X, y, self._stream.like if self._fitted else None)
+        X, y = batch.X, batch.y
+        if self._fitted:
+            validation.check_targets(batch, self._stream.scale.shape[0], self._stream.one_dimensional)
         with one_blas_thread():
             stream = self._stream if self._fitted else None
             if stream is not None and stream.waiting is None:
-                model = _observe(stream.model, X, _standardise(y, stream.offset, stream.scale))
+                model = _observe(stream.model, X, validation.standardised(y, stream.offset, stream.scale))
                 self._stream = replace(stream, model=model, rows_seen=stream.rows_seen + X.shape[0])
                 return
             if stream is not None and stream.waiting is not None:
@@ -174,10 +177,11 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 y = xp.concat([stream.waiting[1], y], axis=0)
             elif stream is None:
                 self._seed = _draw_seed(self.random_state)
-            self._stream = self._begin(X, y, one_dimensional, dtype)
+            self._stream = self._begin(batch._replace(X=X, y=y))
 
-    def _begin(self, X: Array, y: Array, one_dimensional: bool, dtype: Any) -> _Stream:
+    def _begin(self, batch: validation.Batch) -> _Stream:
         """Choose the hyperparameters that were not given and learn the first rows."""
+        X, y = batch.X, batch.y
         kernel = None if self.kernel is None else as_kernel(self.kernel)
         if kernel is not None:
             kernel.check_features(X.shape[1])
@@ -195,8 +199,11 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             needed = max(needed, self.rank)
         enough = X.shape[0] >= needed
         model = self._empty(start.kernel, start.noise, X, y, enough)
-        model = _observe(model, X, _standardise(y, offset, scale))
-        return _Stream(model, offset, scale, X.shape[0], one_dimensional, dtype, None if enough else (X, y))
+        model = _observe(model, X, validation.standardised(y, offset, scale))
+        waiting = None if enough else (X, y)
+        return _Stream(
+            model, offset, scale, X.shape[0], batch.one_dimensional, batch.dtype, X[:0, :], waiting
+        )
 
     def _empty(self, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool) -> Model:
         """Make the model that has learned nothing."""
@@ -204,7 +211,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return ExactModel.empty(kernel, noise, self.refactor, X, y)
         if self.method == "rgp":
             if self.basis is not None:
-                basis = self._validate_basis(X)
+                basis = validation.basis(self.basis, X)
                 return RecursiveModel.empty(kernel, noise, self.rank, self.forgetting, basis, y, None)
             seed = (self._seed, 0) if enough else None
             return RecursiveModel.empty(kernel, noise, self.rank, self.forgetting, X, y, seed)
@@ -245,8 +252,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if return_interval is not None and not 0 < return_interval < 1:
             raise ParameterError(f"return_interval={return_interval!r} must lie between 0 and 1, such as 0.9")
         check_is_fitted(self)
-        X = self._validate_rows(X)
         stream = self._stream
+        X = validation.rows(self, X, stream.like)
         with one_blas_thread():
             if return_cov:
                 out = stream.model.predict(X, variance=False, covariance=True)
@@ -374,165 +381,11 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """What the targets are divided by, shape (q,)."""
         return self._learned.scale
 
-    # Checking
-
-    def _check_parameters(self) -> None:
-        if self.method not in METHODS:
-            raise ParameterError(f"method={self.method!r} must be one of {', '.join(METHODS)}")
-        for name, low in (("rank", 1), ("oversampling", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-                raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
-        if self.noise != "auto" and not (_is_real(self.noise) and 0 < self.noise < np.inf):
-            raise ParameterError(
-                f"noise={self.noise!r} must be a variance above 0, or 'auto'; for data without noise give a small one"
-            )
-        if not (_is_real(self.forgetting) and 0 < self.forgetting <= 1):
-            raise ParameterError(
-                f"forgetting={self.forgetting!r} must be above 0 and at most 1, such as 0.99"
-            )
-        if self.forgetting != 1 and self.method != "rgp":
-            raise ParameterError(
-                f"forgetting={self.forgetting!r} works with method='rgp', not {self.method!r}"
-            )
-        if self.variant not in ("projected", "literal"):
-            raise ParameterError(f"variant={self.variant!r} must be 'projected' or 'literal'")
-        if self.kernel is not None:
-            as_kernel(self.kernel)
-
-    def _validate_rows(self, X: Any) -> Array:
-        """Check rows to predict against what was learned."""
-        return self._placed(self._validate_inputs(X))
-
-    def _placed(self, X: Array) -> Array:
-        """Bring X to the dtype of the model; another library or device is an error, not a silent copy."""
-        like = _anchor(self._stream)
-        if not same_place(X, like):
-            raise InputError(
-                f"X is a {type(X).__module__} array on {X.device}, the model was taught with "
-                f"{type(like).__module__} arrays on {like.device}; convert X"
-            )
-        out = cast(X, like.dtype)
-        if not bool(namespace(out).all(namespace(out).isfinite(out))):
-            raise InputError(f"X holds values beyond the range of {like.dtype}, the dtype of the first batch")
-        return out
-
-    def _validate_inputs(self, X: Any) -> Array:
-        if is_foreign(X):
-            return _check_foreign(X, getattr(self, "n_features_in_", None))
-        try:
-            return validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        except ValueError as error:
-            raise _refusal(error) from error
-
-    def _validate_batch(self, X: Any, y: Any) -> tuple[Array, Array, bool, Any]:
-        """Give X (b, d), y (b, q) in float64, whether y had one dimension, and the dtype of answers."""
-        fitted = self._fitted
-        if is_foreign(X):
-            X = _check_foreign(X, self.n_features_in_ if fitted else None)
-            y = _foreign_target(y, X)
-            self.n_features_in_ = int(X.shape[1])
-        else:
-            try:
-                X, y = validate_data(
-                    self,
-                    X,
-                    y,
-                    reset=not fitted,
-                    dtype=(np.float64, np.float32),
-                    y_numeric=True,
-                    multi_output=True,
-                )
-            except ValueError as error:
-                raise _refusal(error) from error
-            y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
-        one_dimensional = y.ndim == 1
-        dtype = namespace(X).result_type(X.dtype, y.dtype)
-        y = double(y[:, None] if one_dimensional else y)
-        if fitted:
-            X = self._validate_rows_like(X, y, one_dimensional)
-        return X, y, one_dimensional, dtype
-
-    def _validate_rows_like(self, X: Array, y: Array, one_dimensional: bool) -> Array:
-        stream = self._stream
-        outputs = stream.scale.shape[0]
-        if y.shape[1] != outputs or one_dimensional != stream.one_dimensional:
-            shape = "(n,)" if stream.one_dimensional else f"(n, {outputs})"
-            got = "(n,)" if one_dimensional else f"(n, {y.shape[1]})"
-            raise InputError(f"y has shape {got}, earlier batches had {shape}; give the same targets")
-        return self._placed(X)
-
-    def _validate_basis(self, X: Array) -> Array:
-        try:
-            basis = np.asarray(to_host(self.basis), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"basis must be an array of numbers (m, {X.shape[1]})") from error
-        if (
-            basis.ndim != 2
-            or basis.shape[1] != X.shape[1]
-            or not basis.shape[0]
-            or not np.isfinite(basis).all()
-        ):
-            raise ParameterError(
-                f"basis of shape {basis.shape} must be finite, with {X.shape[1]} columns as X and a row or more"
-            )
-        return asarray_like(basis, X)
-
 
 def _observe(model: Model, X: Array, y: Array) -> Model:
     for rows in slices(X.shape[0], model.largest_batch or X.shape[0]):
         model = model.observe(X[rows, :], y[rows, :])
     return model
-
-
-def _standardise(y: Array, offset: Array, scale: Array) -> Array:
-    xp = namespace(y)
-    out = (y - offset[None, :]) / scale[None, :]
-    if not float(xp.max(xp.abs(out))) <= LARGEST_TARGET:
-        raise InputError(
-            f"y reaches {float(xp.max(xp.abs(y))):g}, {float(xp.max(xp.abs(out))):g} in units of the model; "
-            f"beyond {LARGEST_TARGET:g} sums of squares overflow; scale y down. The model is unchanged."
-        )
-    return out
-
-
-def _anchor(stream: _Stream) -> Array:
-    """Give an array that lives where the model does, in the dtype of its rows."""
-    model = stream.model
-    return model.features.Z if isinstance(model, RecursiveModel) else model.X  # type: ignore[attr-defined]
-
-
-def _check_foreign(X: Array, n_features: int | None) -> Array:
-    xp = namespace(X)
-    if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
-        raise InputError(f"X has shape {tuple(X.shape)}; give (n, d) with a row and a feature or more")
-    if not xp.isdtype(X.dtype, ("real floating", "integral")):
-        raise InputError(f"X has dtype {X.dtype}; give real numbers")
-    if not xp.isdtype(X.dtype, "real floating"):
-        X = xp.astype(X, xp.float64)
-    if not bool(xp.all(xp.isfinite(X))):
-        raise InputError("X contains NaN or infinity; drop or fill these rows. The model is unchanged.")
-    if n_features is not None and X.shape[1] != n_features:
-        raise InputError(
-            f"X has {X.shape[1]} features, but the model is expecting {n_features}; give the columns of the first batch"
-        )
-    return X
-
-
-def _foreign_target(y: Any, X: Array) -> Array:
-    xp = namespace(X)
-    y = y if is_foreign(y) else xp.asarray(np.asarray(y, dtype=np.float64), device=X.device)
-    if y.ndim not in (1, 2) or y.shape[0] != X.shape[0]:
-        raise InputError(f"y has shape {tuple(y.shape)}, X {tuple(X.shape)}; give a target for each row")
-    if not xp.isdtype(y.dtype, "real floating"):
-        y = xp.astype(y, xp.float64)
-    if not bool(xp.all(xp.isfinite(y))):
-        raise InputError("y contains NaN or infinity; drop these rows. The model is unchanged.")
-    return y
-
-
-def _refusal(error: ValueError) -> InputError:
-    return InputError(f"{error}\nThe batch was refused and the model is unchanged; mend or drop these rows.")
 
 
 def _draw_seed(random_state: Any) -> int:
@@ -545,7 +398,3 @@ def _draw(rng: np.random.RandomState, mean: np.ndarray, covariance: np.ndarray, 
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(mean[:, None] + root @ rng.standard_normal((mean.shape[0], n_samples)))
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._arrays import Array, clip_below, eps, fill_diagonal, in_place, namespace, ones
+from .._arrays import Array, clip_below, empty, eps, fill_diagonal, in_place, namespace
 from ..errors import InputError
 
 # Pairs nearer than this share of the largest squared norm lose digits that a square root would show.
@@ -15,10 +15,13 @@ def centred(X: Array, Y: Array | None, scale: Array | None) -> tuple[Array, Arra
     other = X if Y is None else Y
     smaller = other if 0 < other.shape[0] <= X.shape[0] or X.shape[0] == 0 else X
     origin = xp.mean(smaller, axis=0) if smaller.shape[0] else 0.0
-    A = X - origin if scale is None else (X - origin) / scale
-    if Y is None:
-        return A, A
-    return A, Y - origin if scale is None else (Y - origin) / scale
+    A = X - origin
+    B = A if Y is None else Y - origin
+    if scale is not None:
+        A *= 1.0 / scale
+        if Y is not None:
+            B *= 1.0 / scale
+    return A, B
 
 
 def squared(A: Array, B: Array, *, itself: bool, factor: float = 1.0) -> Array:
@@ -28,7 +31,7 @@ def squared(A: Array, B: Array, *, itself: bool, factor: float = 1.0) -> Array:
     eps·(‖a‖² + ‖b‖²); where that would reach √eps/10 the differences are taken one feature at a time.
     """
     xp = namespace(A, B)
-    a2, b2 = xp.sum(A * A, axis=1), xp.sum(B * B, axis=1)
+    a2, b2 = xp.vecdot(A, A), xp.vecdot(B, B)
     largest = float(xp.max(a2)) + float(xp.max(b2)) if a2.shape[0] and b2.shape[0] else 0.0
     if not largest < float(xp.finfo(A.dtype).max) / 4:
         raise InputError(
@@ -39,12 +42,18 @@ def squared(A: Array, B: Array, *, itself: bool, factor: float = 1.0) -> Array:
         out = _by_differences(A, B)
         out *= factor
     else:
-        left = xp.concat([A, a2[:, None], ones((A.shape[0], 1), A)], axis=1)
-        right = xp.concat(
-            [-2.0 * factor * B, factor * ones((B.shape[0], 1), B), factor * b2[:, None]], axis=1
-        )
+        left = _beside(A, a2, 1.0)
+        right = _beside(-2.0 * factor * B, factor, factor * b2)
         out = left @ xp.matrix_transpose(right)
     return fill_diagonal(out, 0.0) if itself else out
+
+
+def _beside(rows: Array, first: Array | float, second: Array | float) -> Array:
+    """Give [rows, first, second], shape (n, d + 2)."""
+    n, d = rows.shape
+    out = empty((n, d + 2), rows)
+    out[:, :d], out[:, d], out[:, d + 1] = rows, first, second
+    return out
 
 
 def euclidean(A: Array, B: Array, *, itself: bool) -> Array:

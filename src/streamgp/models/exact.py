@@ -6,7 +6,18 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from .._arrays import Array, cholesky, double, eye, halves, in_parallel, namespace, slices, solve_lower, zeros
+from .._arrays import (
+    Array,
+    cholesky,
+    double,
+    eye,
+    halves,
+    in_parallel,
+    namespace,
+    slices,
+    solve_lower,
+    zeros,
+)
 from ..errors import NumericalError
 from ..kernels import Kernel
 from .base import Prediction, Recent

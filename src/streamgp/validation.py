@@ -1,0 +1,175 @@
+"""Checks of what users hand in: an error names the value, the rule and the remedy."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, same_place, to_host
+from .errors import InputError, ParameterError
+from .kernels import as_kernel
+
+METHODS: tuple[str, ...] = ("srmf", "brmf", "nrmf", "rgp")
+# Beyond this, sums of squares leave the range of float64.
+LARGEST_TARGET = 1e150
+_FLOATS = (np.float64, np.float32)
+
+
+class Batch(NamedTuple):
+    """Rows X (b, d), targets y (b, q) in float64, whether y had one dimension, and the dtype of answers."""
+
+    X: Array
+    y: Array
+    one_dimensional: bool
+    dtype: Any
+
+
+def check_parameters(gp: Any) -> None:
+    """Check the arguments of a StreamingGPRegressor, all but those that need the data."""
+    if gp.method not in METHODS:
+        raise ParameterError(f"method={gp.method!r} must be one of {', '.join(METHODS)}")
+    for name, low in (("rank", 1), ("oversampling", 0)):
+        value = getattr(gp, name)
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+            raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
+    if not (isinstance(gp.noise, str) and gp.noise == "auto") and not (
+        _is_real(gp.noise) and 0 < gp.noise < np.inf
+    ):
+        raise ParameterError(
+            f"noise={gp.noise!r} must be a variance above 0, or 'auto'; for data without noise give a small one"
+        )
+    if not (_is_real(gp.forgetting) and 0 < gp.forgetting <= 1):
+        raise ParameterError(f"forgetting={gp.forgetting!r} must be above 0 and at most 1, such as 0.99")
+    if gp.forgetting != 1 and gp.method != "rgp":
+        raise ParameterError(f"forgetting={gp.forgetting!r} works with method='rgp', not {gp.method!r}")
+    if gp.variant not in ("projected", "literal"):
+        raise ParameterError(f"variant={gp.variant!r} must be 'projected' or 'literal'")
+    if gp.kernel is not None:
+        as_kernel(gp.kernel)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def rows(gp: Any, X: Any, like: Array) -> Array:
+    """Check rows to predict; `like` lives where the model does."""
+    if is_foreign(X):
+        return _placed(_foreign_rows(X, gp.n_features_in_), like)
+    try:
+        return _placed(validate_data(gp, X, dtype=_FLOATS, reset=False), like)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise _refusal(error) from error
+
+
+def batch(gp: Any, X: Any, y: Any, like: Array | None) -> Batch:
+    """Check rows to learn; `like` lives where the model does, None if these are the first."""
+    if is_foreign(X):
+        X = _foreign_rows(X, None if like is None else gp.n_features_in_)
+        y = _foreign_target(y, X)
+        gp.n_features_in_ = int(X.shape[1])
+    else:
+        try:
+            X, y = validate_data(
+                gp, X, y, reset=like is None, dtype=_FLOATS, y_numeric=True, multi_output=True
+            )
+        except ValueError as error:
+            raise _refusal(error) from error
+        y = y if y.dtype in _FLOATS else y.astype(np.float64)
+    dtype = namespace(X).result_type(X.dtype, y.dtype)
+    one_dimensional = y.ndim == 1
+    X = X if like is None else _placed(X, like)
+    return Batch(X, double(y[:, None] if one_dimensional else y), one_dimensional, dtype)
+
+
+def check_targets(batch: Batch, n_outputs: int, one_dimensional: bool) -> None:
+    """Check that a later batch has the targets of the first."""
+    if batch.y.shape[1] != n_outputs or batch.one_dimensional != one_dimensional:
+        shape = "(n,)" if one_dimensional else f"(n, {n_outputs})"
+        got = "(n,)" if batch.one_dimensional else f"(n, {batch.y.shape[1]})"
+        raise InputError(f"y has shape {got}, earlier batches had {shape}; give the same targets")
+
+
+def standardised(y: Array, offset: Array, scale: Array) -> Array:
+    """Give (y − offset)/scale for y (b, q), offset (q,) and scale (q,), unless that is out of range."""
+    xp = namespace(y)
+    out = (y - offset[None, :]) / scale[None, :]
+    largest = float(xp.max(xp.abs(out)))
+    if not largest <= LARGEST_TARGET:
+        raise InputError(
+            f"y reaches {float(xp.max(xp.abs(y))):g}, {largest:g} in units of the model; beyond "
+            f"{LARGEST_TARGET:g} sums of squares overflow; scale y down. The model is unchanged."
+        )
+    return out
+
+
+def basis(given: Any, X: Array) -> Array:
+    """Check the basis points of rgp, and bring them beside X (n, d)."""
+    try:
+        points = np.asarray(to_host(given) if is_foreign(given) else given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"basis must be an array of numbers (m, {X.shape[1]})") from error
+    if (
+        points.ndim != 2
+        or points.shape[1] != X.shape[1]
+        or not points.shape[0]
+        or not np.isfinite(points).all()
+    ):
+        raise ParameterError(
+            f"basis of shape {points.shape} must be finite, with {X.shape[1]} columns as X and a row or more"
+        )
+    return asarray_like(points, X)
+
+
+def _placed(X: Array, like: Array) -> Array:
+    """Bring X to the dtype of the model; another library or device is an error, not a silent copy."""
+    if not same_place(X, like):
+        raise InputError(
+            f"X is a {type(X).__module__} array on {X.device}, the model was taught with "
+            f"{type(like).__module__} arrays on {like.device}; convert X"
+        )
+    if X.dtype == like.dtype:
+        return X
+    xp = namespace(X)
+    if float(xp.max(xp.abs(X))) > float(xp.finfo(like.dtype).max):
+        raise InputError(f"X holds values beyond the range of {like.dtype}, the dtype of the first batch")
+    return cast(X, like.dtype)
+
+
+def _foreign_rows(X: Array, n_features: int | None) -> Array:
+    xp = namespace(X)
+    if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
+        raise InputError(f"X has shape {tuple(X.shape)}; give (n, d) with a row and a feature or more")
+    if not xp.isdtype(X.dtype, ("real floating", "integral")):
+        raise InputError(f"X has dtype {X.dtype}; give real numbers")
+    if not xp.isdtype(X.dtype, "real floating"):
+        X = xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise InputError("X contains NaN or infinity; drop or fill these rows. The model is unchanged.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise InputError(
+            f"X has {X.shape[1]} features, but the model is expecting {n_features}; "
+            "give the columns of the first batch"
+        )
+    return X
+
+
+def _foreign_target(y: Any, X: Array) -> Array:
+    xp = namespace(X)
+    y = y if is_foreign(y) else asarray_like(y, X, xp.float64)
+    if y.ndim not in (1, 2) or y.shape[0] != X.shape[0]:
+        raise InputError(f"y has shape {tuple(y.shape)}, X {tuple(X.shape)}; give a target for each row")
+    if not xp.isdtype(y.dtype, "real floating"):
+        y = xp.astype(y, xp.float64)
+    if not bool(xp.all(xp.isfinite(y))):
+        raise InputError("y contains NaN or infinity; drop these rows. The model is unchanged.")
+    return y
+
+
+def _refusal(error: ValueError) -> InputError:
+    return InputError(f"{error}\nThe batch was refused and the model is unchanged; mend or drop these rows.")
