@@ -1,0 +1,167 @@
+"""Break the code once for each law and see its tests fail.
+
+    python benchmarks/break_the_laws.py
+
+Works on a copy of src/ and tests/; a law whose tests survive the damage is not a law.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# law, file, what stands there, what is put there instead, the tests that must notice
+DAMAGE = [
+    (
+        "1 full rank is exact",
+        "models/spectral.py",
+        "self.projected_y, y]",
+        "self.projected_y, 0.99 * y]",
+        "test_at_full_rank",
+    ),
+    (
+        "1 full rank is exact, rgp",
+        "features.py",
+        "+ eye(F.shape[0], F)",
+        "+ 1.01 * eye(F.shape[0], F)",
+        "test_at_full_rank or hubers",
+    ),
+    (
+        "2 two batches are one",
+        "models/exact.py",
+        "y - left @ self.whitened",
+        "y - 0.999 * left @ self.whitened",
+        "test_two_batches",
+    ),
+    (
+        "3 variance not negative",
+        "statistics.py",
+        "- seen + self.noise * self.leverage(F)",
+        "- seen",
+        "test_projected_srmf or test_variance_is_never",
+    ),
+    (
+        "3 never surer than exact",
+        "models/spectral.py",
+        "S = namespace(self.y), double(self.factor.S)",
+        "S = namespace(self.y), 1.1 * double(self.factor.S)",
+        "test_projected_srmf",
+    ),
+    (
+        "3 negatives are counted",
+        "regressor.py",
+        "        if negative:\n",
+        "        if False:\n",
+        "counted_aloud",
+    ),
+    ("4 merge", "statistics.py", "moment=self.moment + other.moment", "moment=self.moment", "test_merging"),
+    (
+        "4 unlearn",
+        "statistics.py",
+        "energy=self.energy + sign * gram(y)",
+        "energy=self.energy + gram(y)",
+        "test_unlearning",
+    ),
+    ("4 forget", "statistics.py", "moment=rate * self.moment", "moment=self.moment", "test_forgetting"),
+    (
+        "4 transform",
+        "statistics.py",
+        "moment=T @ self.moment",
+        "moment=self.moment[: T.shape[0]]",
+        "test_transforming",
+    ),
+    (
+        "5 evidence",
+        "statistics.py",
+        "(n - r) * math.log(self.noise)",
+        "n * math.log(self.noise)",
+        "test_evidence",
+    ),
+    (
+        "7 a refusal changes nothing",
+        "regressor.py",
+        "        fresh = copy.copy(self)\n        fresh._learn(X, y)",
+        "        fresh = self\n        fresh._learn(X, y)",
+        "leaves_no_trace or bit_for_bit or out_of_range",
+    ),
+    (
+        "7 inputs are not written to",
+        "kernels/distances.py",
+        "    A = X - origin\n",
+        "    X -= origin\n    A = X\n",
+        "array_libraries_agree or checks",
+    ),
+    (
+        "8 self-training moves nothing",
+        "evaluation.py",
+        "else mean)",
+        "else 1.01 * mean)",
+        "test_self_training",
+    ),
+    ("9 libraries agree", "_arrays.py", "upper=transpose)", "upper=not transpose)", "array_libraries_agree"),
+    (
+        "10 kernel entries",
+        "models/spectral.py",
+        "return self.recent.of(X, self._features.project)",
+        "self._features.project(X)\n        return self._features.project(X)",
+        "formula",
+    ),
+    (
+        "Huber's recursion",
+        "features.py",
+        "log_det = 2.0 *",
+        "both = both * 1.001\n    log_det = 2.0 *",
+        "hubers",
+    ),
+    (
+        "units do not matter",
+        "tuning.py",
+        "return Start(offset, deviation,",
+        "return Start(offset, scale,",
+        "test_units",
+    ),
+]
+
+
+def survives(where: Path, tests: str) -> bool:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-k", tests, str(where / "tests")]
+    environment = {**os.environ, "PYTHONPATH": str(where / "src")}
+    done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stdout + done.stderr)
+    return done.returncode == 0
+
+
+def main() -> None:
+    surviving = 0
+    for law, file, old, new, tests in DAMAGE:
+        with tempfile.TemporaryDirectory() as folder:
+            where = Path(folder)
+            for name in (
+                "src",
+                "tests",
+                "pyproject.toml",
+                "README.md",
+                "CONTRIBUTING.md",
+                "docs",
+                "Makefile",
+            ):
+                source = ROOT / name
+                (shutil.copytree if source.is_dir() else shutil.copy)(source, where / name)
+            path = where / "src" / "streamgp" / file
+            text = path.read_text()
+            if old not in text:
+                raise SystemExit(f"{law}: {old!r} is not in {file} any more")
+            path.write_text(text.replace(old, new))
+            lived = survives(where, tests)
+            surviving += lived
+            print(f"{law:32} {'SURVIVES' if lived else 'noticed'}", flush=True)
+    raise SystemExit(surviving)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from streamgp.datasets import _COULOMB, inverse_dynamics, load_arm
+from streamgp.errors import ParameterError
+
+
+def test_any_stretch_of_the_arm_is_the_same_rows():
+    whole = load_arm(9000, seed=3)
+    part = load_arm(700, start=4000, seed=3)
+    np.testing.assert_array_equal(part.X, whole.X[4000:4700])
+    np.testing.assert_array_equal(part.y, whole.y[4000:4700])
+    assert not np.allclose(load_arm(10, seed=4).X, whole.X[:10])
+
+
+def test_the_arm_has_21_inputs_and_7_torques_with_names():
+    arm = load_arm(50)
+    assert arm.X.shape == (50, 21)
+    assert arm.y.shape == (50, 7)
+    assert len(arm.feature_names) == 21
+    assert len(arm.target_names) == 7
+    assert np.isfinite(arm.X).all()
+    assert np.isfinite(arm.y).all()
+
+
+def test_velocities_and_accelerations_are_the_derivatives_of_positions():
+    arm = load_arm(2000)
+    q, v, a = arm.X[:, :7], arm.X[:, 7:14], arm.X[:, 14:]
+    step = 2 * 0.02
+    # Central differences are good to h²/6 of the third derivative: 20 rad/s³ at most here.
+    np.testing.assert_allclose((q[2:] - q[:-2]) / step, v[1:-1], atol=2e-3)
+    np.testing.assert_allclose((v[2:] - v[:-2]) / step, a[1:-1], atol=1e-2)
+
+
+def random_motion(n, seed):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-2, 2, (n, 7)), rng.standard_normal((n, 7)), rng.standard_normal((n, 7))
+
+
+def mass_matrix(q):
+    """Column j is the torque of a unit acceleration of joint j, less gravity."""
+    n = len(q)
+    rest = inverse_dynamics(q, np.zeros((n, 7)), np.zeros((n, 7)))
+    columns = [inverse_dynamics(q, np.zeros((n, 7)), np.tile(e, (n, 1))) - rest for e in np.eye(7)]
+    return np.stack(columns, axis=2)
+
+
+def test_the_mass_matrix_is_symmetric_and_positive_definite():
+    M = mass_matrix(random_motion(20, 0)[0])
+    np.testing.assert_allclose(M, M.transpose(0, 2, 1), atol=1e-12)
+    assert np.linalg.eigvalsh(M).min() > 0
+
+
+def test_torques_do_work_equal_to_the_change_of_energy():
+    """Power in = d/dt(½ q̇ᵀM(q)q̇) + power against gravity; the one test that couples every term."""
+    q, v, a = random_motion(10, 1)
+    h = 1e-5
+    zero = np.zeros_like(q)
+
+    def kinetic(t):
+        moved = q + v * t + a * t * t / 2
+        speed = v + a * t
+        return 0.5 * np.einsum("ni,nij,nj->n", speed, mass_matrix(moved), speed)
+
+    against_gravity = (inverse_dynamics(q, zero, zero) * v).sum(axis=1)
+    power = (inverse_dynamics(q, v, a) * v).sum(axis=1)
+    np.testing.assert_allclose(
+        power, (kinetic(h) - kinetic(-h)) / (2 * h) + against_gravity, rtol=1e-6, atol=1e-6
+    )
+
+
+def test_gravity_is_conservative():
+    q = random_motion(10, 2)[0]
+    zero, h = np.zeros_like(q), 1e-6
+    jacobian = np.stack(
+        [
+            (inverse_dynamics(q + h * e, zero, zero) - inverse_dynamics(q - h * e, zero, zero)) / (2 * h)
+            for e in np.eye(7)
+        ],
+        axis=2,
+    )
+    np.testing.assert_allclose(jacobian, jacobian.transpose(0, 2, 1), atol=1e-6)
+
+
+def test_noise_has_the_size_that_was_asked_for():
+    clean, noisy = load_arm(20000, noise=0.0), load_arm(20000, noise=0.5)
+    np.testing.assert_allclose((noisy.y - clean.y).std(axis=0), 0.5 * _COULOMB, rtol=0.03)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"n_rows": 0}, {"start": -1}, {"noise": -1.0}, {"seed": -1}, {"n_rows": 1.5}]
+)
+def test_a_wrong_argument_is_named(arguments):
+    with pytest.raises(ParameterError, match=next(iter(arguments))):
+        load_arm(**arguments)
