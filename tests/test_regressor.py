@@ -141,8 +141,9 @@ def test_a_failing_kernel_leaves_the_model_bit_for_bit(method):
 )
 def test_an_argument_out_of_range_is_named_with_the_rule(arguments, kind, words):
     gp = StreamingGPRegressor(**arguments)
-    with pytest.raises(kind, match=words):
-        gp.fit(X0, Y0)
+    for learn in (gp.fit, gp.partial_fit):
+        with pytest.raises(kind, match=words):
+            learn(X0, Y0)
     assert set(vars(gp)) == set(gp.get_params())  # no trace of the attempt
 
 

@@ -63,10 +63,11 @@ def demo(rows: int, batch: int, rank: int, seed: int, methods: Sequence[str], ou
         with Progress(
             *columns, TextColumn("{task.fields[error]}"), TimeElapsedColumn(), console=console
         ) as bars:
-            tasks = {m: bars.add_task(m, total=-(-rows // batch), error="") for m in methods}
+            tasks = {m: bars.add_task(m, total=-(-rows // batch), error="", start=False) for m in methods}
             for method in methods:
                 gp = StreamingGPRegressor(method=method, rank=rank, random_state=seed)  # type: ignore[arg-type]
                 runs[method] = []
+                bars.start_task(tasks[method])
                 for record in prequential(gp, arm.X, targets, batch_size=batch):
                     runs[method].append(record)
                     error = "" if record.rmse is None else f"error {record.rmse:.3f}"
