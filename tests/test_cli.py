@@ -49,3 +49,14 @@ def test_the_module_is_the_command():
     assert "Usage: streamgp" in output_of("--help")
     assert "Usage: streamgp demo" in output_of("demo", "--help")
     assert __version__ in output_of("--version")
+
+
+def test_the_demo_refuses_what_it_could_not_finish(tmp_path):
+    for arguments in (
+        ["--rows", "200", "--batch", "200"],
+        ["--output", "a.xyz"],
+        ["--output", "/proc/no/a.png"],
+    ):
+        result = CliRunner().invoke(main, ["demo", *arguments])
+        assert result.exit_code == 2, result.output
+        assert arguments[0] in result.output

@@ -246,3 +246,20 @@ def test_a_kernel_that_cannot_be_says_why(build, words):
 def test_adding_something_that_is_no_kernel_is_a_type_error():
     with pytest.raises(TypeError):
         k.Linear() + "noise"
+
+
+def test_white_noise_inside_a_scaled_sum_is_found():
+    kernel = 2 * (k.White(0.1) + k.White(0.2)) + k.SquaredExponential(1.0)
+    assert kernel.nugget == pytest.approx(0.6)
+    assert kernel.without_nugget() == k.SquaredExponential(1.0)
+
+
+def test_sum_of_a_list_of_kernels_is_their_sum():
+    assert sum([k.Linear(), k.Constant(2.0)]) == k.Linear() + k.Constant(2.0)
+
+
+def test_one_outlier_does_not_make_every_pair_near():
+    X = np.random.default_rng(0).standard_normal((300, 5))
+    X[0] += 1e4
+    D = k.DistancePolynomial((0.0, 1.0)).block(X)
+    assert_allclose(D, np.linalg.norm(X[:, None] - X[None], axis=2), rtol=1e-9, atol=1e-9)

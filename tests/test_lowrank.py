@@ -169,3 +169,12 @@ def test_random_pivots_fall_where_the_residual_is():
 def test_a_matrix_that_is_not_positive_definite_is_named():
     with pytest.raises(NumericalError, match="my matrix is not positive definite"):
         cholesky(-np.eye(2), "my matrix")
+
+
+@pytest.mark.parametrize(("r", "m"), [(9, 1), (9, 4), (30, 11), (5, 5)])
+def test_a_complement_is_orthonormal_and_orthogonal_to_what_it_leaves_out(r, m):
+    directions = np.random.default_rng(r).standard_normal((r, m))
+    basis = lowrank.Complement.of(directions).rows(np.eye(r))
+    assert basis.shape == (r, r - m)
+    assert_allclose(basis.T @ basis, np.eye(r - m), atol=1e-14 * r)
+    assert_allclose(basis.T @ directions, 0, atol=1e-13 * r)

@@ -1,6 +1,7 @@
 """The estimator: scikit-learn's contract, refusals, extremes, units, array libraries."""
 
 import pickle
+import threading
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
@@ -18,10 +20,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
-from streamgp.errors import InputError, KernelError, NumericalError, ParameterError
+from streamgp.errors import InputError, KernelError, NegativeVarianceWarning, NumericalError, ParameterError
 from streamgp.regressor import WARM_UP
 from streamgp.validation import METHODS
 
+KERNEL = 1.5 * kernels.SquaredExponential(1.0)
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
@@ -388,3 +391,148 @@ def test_single_precision_models_refuse_what_does_not_fit():
     gp = StreamingGPRegressor(random_state=0).partial_fit(X.astype(np.float32), y)
     with pytest.raises(InputError, match="beyond the range of float32"):
         gp.predict(np.full((1, 3), 1e200))
+
+
+@every_method
+@pytest.mark.parametrize("size", [10, 60])
+def test_a_caller_may_reuse_its_buffer(method, size):
+    X, y = wave(120)
+    reused, fresh = (StreamingGPRegressor(method=method, rank=30, random_state=0) for _ in range(2))
+    buffer_X, buffer_y = np.empty((size, 3)), np.empty(size)
+    for i in range(0, 120, size):
+        buffer_X[:], buffer_y[:] = X[i : i + size], y[i : i + size]
+        if i:
+            reused.predict(buffer_X)
+        reused.partial_fit(buffer_X, buffer_y)
+        fresh.partial_fit(X[i : i + size], y[i : i + size])
+    assert_array_equal(reused.predict(X), fresh.predict(X))
+
+
+def test_threads_leave_the_blas_pools_as_they_were():
+    from threadpoolctl import threadpool_info
+
+    def pools():
+        return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
+
+    before = pools()
+    X, y = wave(200)
+
+    def work():
+        for _ in range(5):
+            StreamingGPRegressor(rank=20, random_state=0).fit(X, y).predict(X)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert pools() == before
+
+
+def test_a_long_batch_is_forgotten_once():
+    X, y = wave(5000)
+    gp = StreamingGPRegressor(KERNEL, noise=0.1, method="rgp", rank=20, forgetting=0.5, random_state=0)
+    gp.partial_fit(X[:100], y[:100]).partial_fit(X, y)
+    assert gp._stream.model.count == 5050
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernels.DistancePolynomial((0.0, 1.0, 1.0, 1.0)), kernels.Linear()], ids=str
+)
+@pytest.mark.parametrize("method", ["nrmf", "srmf"])
+@pytest.mark.parametrize("n", [20, 50, 150])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_kernel_that_overflows_is_an_error_and_never_a_number(kernel, method, n):
+    X, y = wave(n)
+    gp = StreamingGPRegressor(kernel, method=method, noise=0.1, random_state=0)
+    with pytest.raises((InputError, NumericalError)):
+        gp.fit(X * 1e160, y)
+    gp.fit(X, y)
+    with pytest.raises(InputError):
+        gp.predict(X * 1e160, return_std=True)
+
+
+@every_method
+@pytest.mark.parametrize("size", [1e-8, 1e-150])
+def test_noise_far_below_the_prior_still_gives_finite_answers(method, size):
+    X, y = wave(150)
+    gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), method=method, random_state=0).fit(X, y * size)
+    mean, std = gp.predict(X, return_std=True)
+    assert np.isfinite(mean).all()
+    assert (std >= 0).all()
+    assert np.corrcoef(mean / size, y)[0, 1] > 0.9
+
+
+@every_method
+@pytest.mark.filterwarnings("ignore::streamgp.errors.NegativeVarianceWarning")
+def test_single_precision_with_little_noise_is_finite_and_has_an_evidence(method):
+    X = np.linspace(0, 6, 600, dtype=np.float32)[:, None]
+    for noise in (1e-5, 1e-7):
+        gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), method=method, noise=noise, random_state=0)
+        gp.fit(X, np.sin(X[:, 0]))
+        # A basis of single-precision rows is cut where residuals are 600·10·eps of the prior: 0.03 of its root.
+        assert_allclose(gp.predict(X), np.sin(X[:, 0]), atol=0.03)
+        assert np.isfinite(gp.log_evidence())
+
+
+def test_negative_variances_beyond_rounding_are_counted_for_valid_kernels_too():
+    X = np.linspace(0, 6, 600, dtype=np.float32)[:, None]
+    gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), method="srmf", noise=1e-6, random_state=0)
+    gp.fit(X, np.sin(X[:, 0]))
+    raw = gp._stream.model.predict(X, variance=True, covariance=False).variance
+    if raw.min() < -1e-5:
+        with pytest.warns(NegativeVarianceWarning, match="rounding of float32"):
+            gp.predict(X, return_std=True)
+
+
+def test_a_refused_fit_does_not_move_the_users_generator():
+    generator = np.random.RandomState(0)
+    before = generator.get_state()[1].copy()
+    with pytest.raises(KernelError):
+        StreamingGPRegressor(kernels.SquaredExponential([1.0, 2.0]), random_state=generator).fit(X0, Y0)
+    assert_array_equal(generator.get_state()[1], before)
+    a, b = (StreamingGPRegressor(rank=5, random_state=generator).fit(X0, Y0) for _ in range(2))
+    assert a._seed != b._seed
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
+def test_a_seed_that_is_none_is_refused_at_once(seed):
+    with pytest.raises(ParameterError, match="random_state="):
+        StreamingGPRegressor(random_state=seed).fit(X0, Y0)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (X0, ["a"] * 20),
+        (X0, np.array([None] * 20)),
+        (X0, 3.0),
+        (X0, Y0.astype("datetime64[s]")),
+        (X0.astype("datetime64[s]"), Y0),
+        (X0.astype(str), Y0),
+        (X0, sparse.csr_matrix(Y0[:, None])),
+        (sparse.csr_matrix(X0), Y0),
+        (None, Y0),
+        (X0, None),
+        (X0 + 1j, Y0),
+        (X0, Y0 + 1j),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused(X, y):
+    with pytest.raises(InputError):
+        StreamingGPRegressor(random_state=0).fit(X, y)
+
+
+def test_derivative_graphs_and_odd_precisions_of_torch_are_taken_as_numbers():
+    torch = pytest.importorskip("torch")
+    X, y = torch.asarray(X0).requires_grad_(), torch.asarray(Y0)
+    gp = StreamingGPRegressor(random_state=0).fit(X, y)
+    assert_allclose(
+        gp.predict(X).numpy(), StreamingGPRegressor(random_state=0).fit(X0, Y0).predict(X0), atol=1e-9
+    )
+    assert np.isfinite(
+        StreamingGPRegressor(random_state=0).fit(X.detach().bfloat16(), y).predict(X).numpy()
+    ).all()
+    for bad in (y + 1j, y[:, None][:, :0], ["a"] * 20):
+        with pytest.raises(InputError):
+            StreamingGPRegressor(random_state=0).fit(X, bad)

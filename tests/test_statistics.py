@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from streamgp.statistics import NormalEquations, diagonal_statistics
+from streamgp.statistics import Conditioned, NormalEquations, diagonal_statistics
 
 LAW = 1e-9  # the law's own tolerance, relative to the size of the numbers
 
@@ -63,12 +63,26 @@ def test_forgetting_equals_weighing_the_rows(n, r, q, seed):
 def test_transforming_equals_learning_the_transformed_features(n, r, q, seed):
     F, y = rows(n, r, q, seed)
     T = np.random.default_rng(seed + 2).standard_normal((max(1, r - 2), r))
-    assert_same(learn(F, y).transform(T), learn(F @ T.T, y), 100 * n)
+    assert_same(learn(F, y).transform(lambda rows: rows @ T.T), learn(F @ T.T, y), 100 * n)
 
 
-def test_padding_equals_features_that_were_always_zero():
+def test_extending_equals_features_that_were_zero_before():
     F, y = rows(20, 5, 2, 0)
-    assert_same(learn(F, y).pad(3), learn(np.concatenate([F, np.zeros((20, 3))], axis=1), y))
+    G = np.random.default_rng(1).standard_normal((6, 3))
+    new = np.concatenate([np.zeros((14, 3)), G])
+    expected = learn(np.concatenate([F, new], axis=1), y)
+    assert_same(learn(F, y).extend(F[14:], G, y[14:], np.ones(6)), expected)
+    assert_same(learn(F, y).forget(0.5).extend(F[14:], G, y[14:], np.full(6, 0.5)), expected.forget(0.5))
+
+
+@pytest.mark.parametrize("p", [1, 7, 40])
+def test_conditioning_on_a_few_more_rows_equals_learning_them(p):
+    (F, y), (G, z), (new, _) = rows(30, 8, 2, 0), rows(p, 8, 2, 1), rows(9, 8, 2, 2)
+    conditioned = Conditioned.on(learn(F, y).solve(0.3), G, z)
+    mean, leverage = conditioned.predict(new)
+    expected = learn(F, y).learn(G, z, 0.0).solve(0.3)
+    assert_allclose(mean, expected.mean(new), atol=1e-11)
+    assert_allclose(leverage, expected.leverage(new), atol=1e-11)
 
 
 def dense_log_density(K, y):

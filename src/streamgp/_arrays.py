@@ -7,6 +7,7 @@ and LAPACK; every other library goes through the array API standard.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -145,15 +146,30 @@ def fill_diagonal(x: Array, value: float) -> Array:
     return xp.where(eye(x.shape[0], x) > 0, asarray_like(value, x), x)
 
 
+def finite(x: Array, what: str) -> Array:
+    """Give x as it is, or raise NumericalError naming `what` where an entry is not finite."""
+    xp = namespace(x)
+    if not bool(xp.all(xp.isfinite(x))):
+        raise NumericalError(f"{what} leaves the range of {x.dtype}; scale X or y, or change the kernel")
+    return x
+
+
 def cholesky(matrix: Array, what: str) -> Array:
     """Give the lower Cholesky factor of an (r, r) matrix, or raise NumericalError naming `what`."""
     try:
         factor = namespace(matrix).linalg.cholesky(matrix)
     except (np.linalg.LinAlgError, RuntimeError) as error:
-        raise NumericalError(f"{what} is not positive definite to working precision") from error
-    if not bool(namespace(matrix).all(namespace(matrix).isfinite(factor))):
-        raise NumericalError(f"{what} has entries that are not finite")
-    return factor
+        finite(matrix, what)
+        raise NumericalError(
+            f"{what} is not positive definite to the precision of {matrix.dtype}; raise the noise"
+        ) from error
+    return finite(factor, what)
+
+
+def eigh(matrix: Array, what: str) -> tuple[Array, Array]:
+    """Give eigenvalues (r,) in ascending order and eigenvectors (r, r) of a symmetric matrix."""
+    values, vectors = namespace(matrix).linalg.eigh(finite(matrix, what))
+    return values, vectors
 
 
 def solve_lower(factor: Array, right: Array, *, transpose: bool = False) -> Array:
@@ -191,15 +207,30 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_limit_lock = threading.Lock()
+_limit_depth = 0
+_limit: Any = None
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold every BLAS pool at one thread.
+    """Hold every BLAS pool at one thread, until the last of the threads that asked for it leaves.
 
     NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's; work
     that is large enough is split by `in_parallel` instead.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    global _limit_depth, _limit
+    with _limit_lock:
+        if _limit_depth == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _limit_depth += 1
+    try:
         yield
+    finally:
+        with _limit_lock:
+            _limit_depth -= 1
+            if _limit_depth == 0:
+                _limit.restore_original_limits()
 
 
 def workers() -> int:

@@ -51,6 +51,15 @@ def demo(rows: int, batch: int, rank: int, seed: int, methods: Sequence[str], ou
     Each batch is predicted, scored and only then learned. The methods run side by side; a table and a
     picture compare their error, calibration, time and memory.
     """
+    if rows < 2 * batch:
+        raise click.BadParameter(f"{rows} rows are less than two batches of {batch}", param_hint="--rows")
+    if output.suffix not in (".png", ".pdf", ".svg"):
+        raise click.BadParameter(f"{output} must end in .png, .pdf or .svg", param_hint="--output")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.touch()
+    except OSError as error:
+        raise click.BadParameter(f"cannot write {output}: {error.strerror}", param_hint="--output") from error
     console = Console()
     arm = load_arm(rows, seed=seed)
     # Each joint counts the same, and every error is a share of that joint's spread.
@@ -70,8 +79,8 @@ def demo(rows: int, batch: int, rank: int, seed: int, methods: Sequence[str], ou
                 bars.start_task(tasks[method])
                 for record in prequential(gp, arm.X, targets, batch_size=batch):
                     runs[method].append(record)
-                    error = "" if record.rmse is None else f"error {record.rmse:.3f}"
-                    bars.update(tasks[method], advance=1, error=error)
+                    shown = "" if record.rmse is None else f"error {record.rmse:.3f}"
+                    bars.update(tasks[method], advance=1, error=shown)
                 memory[method] = state_bytes(gp)
         console.print(summary_table(f"Seven torques of {arm.source}; rank {rank}", runs, memory))
         save_progress_figure(output, f"{arm.source}, seven torques, rank {rank}", runs)

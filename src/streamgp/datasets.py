@@ -6,6 +6,7 @@ Reference: Craig, Introduction to Robotics (2005), section 6.5 (recursive Newton
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -141,7 +142,7 @@ def load_arm(n_rows: int = 10_000, *, start: int = 0, noise: float = 0.2, seed: 
     for name, value, low in (("n_rows", n_rows, 1), ("start", start, 0), ("seed", seed, 0)):
         if not isinstance(value, int | np.integer) or value < low:
             raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
-    if not 0 <= noise < np.inf:
+    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
         raise ParameterError(f"noise={noise!r} must be 0 or more")
     rows = np.arange(start, start + n_rows)
     q, velocity, acceleration = _motion(rows * _SECONDS_A_ROW, seed)

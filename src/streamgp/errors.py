@@ -5,6 +5,7 @@
     StreamGPError
     ├── ParameterError (ValueError)      an argument of the constructor is out of range
     ├── InputError (ValueError)          a batch cannot be learned or predicted; the model is unchanged
+    │   └── InputTypeError (TypeError)   the same, because of its type
     ├── KernelError (ValueError)         a kernel is of the wrong kind or wrongly built
     └── NumericalError (ArithmeticError) a factorisation failed; the model is unchanged
 
@@ -23,6 +24,10 @@ class ParameterError(StreamGPError, ValueError):
 
 class InputError(StreamGPError, ValueError):
     """A batch cannot be learned or predicted; the model is unchanged."""
+
+
+class InputTypeError(InputError, TypeError):
+    """A batch is of a type that cannot be learned or predicted; the model is unchanged."""
 
 
 class KernelError(StreamGPError, ValueError):

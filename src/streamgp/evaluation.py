@@ -6,12 +6,14 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from ._arrays import is_foreign, to_host
 from .errors import ParameterError
 from .regressor import StreamingGPRegressor
 
@@ -68,7 +70,11 @@ def prequential(
 def self_training(
     gp: StreamingGPRegressor, X: Any, y: Any, batch_size: int = 100, first: int | None = None
 ) -> Iterator[Record]:
-    """Learn only the first batch with its targets, each later one with its own predictions: the paper's protocol."""
+    """Learn only the first batch with its targets, each later one with its own predictions: the paper's protocol.
+
+    A regressor that knows something already gets no targets at all. Hyperparameters that were not given are
+    taken from the first 50 rows, so make the first batch that long: its own predictions would shape them.
+    """
     return _stream(gp, X, y, batch_size, first, labelled=False)
 
 
@@ -76,22 +82,21 @@ def _stream(
     gp: StreamingGPRegressor, X: Any, y: Any, batch_size: int, first: int | None, labelled: bool
 ) -> Iterator[Record]:
     for name, value in (("batch_size", batch_size), ("first", first)):
-        if value is not None and (not isinstance(value, int) or value < 1):
+        if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
             raise ParameterError(f"{name}={value!r} must be a whole number, 1 or more")
-    if len(X) != len(y):
-        raise ParameterError(f"X has {len(X)} rows, y {len(y)}; give a target for each row")
+    X, y = (v if hasattr(v, "shape") else np.asarray(v) for v in (X, y))
+    if X.shape[0] != y.shape[0]:
+        raise ParameterError(f"X has {X.shape[0]} rows, y {y.shape[0]}; give a target for each row")
     return _records(gp, X, y, batch_size, first or batch_size, labelled)
 
 
 def _records(
     gp: StreamingGPRegressor, X: Any, y: Any, batch_size: int, first: int, labelled: bool
 ) -> Iterator[Record]:
-    start = 0
-    for batch in range(2 + max(0, len(X) - first) // batch_size):
-        stop = min(len(X), start + (first if batch == 0 else batch_size))
-        if start >= stop:
-            return
-        rows, targets = X[start:stop], y[start:stop]
+    n = X.shape[0]
+    cuts = [slice(0, min(first, n)), *(slice(i, min(i + batch_size, n)) for i in range(first, n, batch_size))]
+    for batch, cut in enumerate(cuts):
+        rows, targets = X[cut, ...], y[cut, ...]
         metrics: tuple[float | None, float | None, float | None] = (None, None, None)
         began = time.perf_counter()
         known = _is_fitted(gp)
@@ -101,7 +106,7 @@ def _records(
         gp.partial_fit(rows, targets if labelled or not known else mean)
         learned = time.perf_counter()
         if known:
-            metrics = score(np.asarray(targets), np.asarray(mean), np.asarray(std))
+            metrics = score(_host(targets), _host(mean), _host(std))
         yield Record(
             batch,
             gp.n_samples_seen_,
@@ -111,7 +116,10 @@ def _records(
             gp.rank_,
             gp.trace_error_,
         )
-        start = stop
+
+
+def _host(values: Any) -> np.ndarray:
+    return np.asarray(to_host(values) if is_foreign(values) else values, dtype=np.float64)
 
 
 def score(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> tuple[float, float, float]:

@@ -9,6 +9,8 @@ from functools import reduce
 from ._arrays import (
     Array,
     cholesky,
+    clip_below,
+    eigh,
     eps,
     eye,
     in_parallel,
@@ -18,6 +20,7 @@ from ._arrays import (
     solve_lower,
     solve_lower_rows,
 )
+from .errors import NumericalError
 from .kernels import Kernel
 from .lowrank import Factor, pivoted_cholesky
 
@@ -119,8 +122,15 @@ def whiten(F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array
     L_R⁻¹F (b, r), L_R⁻¹y (b, q), log det R
     """
     xp = namespace(F)
-    R = (prior - F @ xp.matrix_transpose(F)) / noise + eye(F.shape[0], F)
-    L = cholesky(R, "the whitening of the batch")
-    both = solve_lower(L, xp.concat([F, y], axis=1))
-    log_det = 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(L))))
+    residual = prior - F @ xp.matrix_transpose(F)
+    both = xp.concat([F, y], axis=1)
+    try:
+        L = cholesky(residual / noise + eye(F.shape[0], F), "the whitening of the batch")
+        both, log_det = solve_lower(L, both), 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(L))))
+    except NumericalError:
+        # The residual is positive semi-definite; σ² is below its rounding, which is cut off at zero.
+        values, V = eigh(residual, "the kernel")
+        scale = 1.0 + clip_below(values, 0.0) / noise
+        both = (xp.matrix_transpose(V) @ both) / xp.sqrt(scale)[:, None]
+        log_det = float(xp.sum(xp.log(scale)))
     return both[:, : F.shape[1]], both[:, F.shape[1] :], log_det

@@ -22,8 +22,11 @@ from ._arrays import (
     asarray_like,
     cholesky,
     diagonal_matrix,
+    eigh,
+    empty,
     eps,
     eye,
+    finite,
     gram,
     namespace,
     solve_lower_rows,
@@ -31,7 +34,7 @@ from ._arrays import (
     to_host,
     zeros,
 )
-from .errors import NumericalError
+from .errors import NumericalError, ParameterError
 
 Operator: TypeAlias = Any  # an array, or an object with `shape` and `@`
 
@@ -89,23 +92,31 @@ def range_finder(A: Operator, size: int, seed: Sequence[int], like: Array) -> Ar
 
 
 def randomized_eigh(
-    A: Operator, rank: int, oversampling: int, seed: Sequence[int], like: Array | None = None
+    A: Operator,
+    rank: int,
+    oversampling: int,
+    seed: Sequence[int],
+    like: Array | None = None,
+    *,
+    definite: bool = False,
 ) -> Factor:
-    """Algorithm 2: the leading `rank` eigenpairs of a symmetric A (n, n), by magnitude.
+    """Algorithm 2: the leading `rank` eigenpairs of a symmetric A (n, n), by magnitude; O(n² k).
 
-    Exact where rank + oversampling reaches n. `like` gives library, device and dtype where A is an
-    operator. O(n² k) for a matrix.
+    Exact where rank + oversampling reaches n. `like` gives library, device and floating dtype where A is
+    an operator. `definite` says that A is positive semi-definite: eigenvalues below zero are rounding.
     """
+    if rank < 1 or oversampling < 0:
+        raise ParameterError(f"rank={rank} must be 1 or more and oversampling={oversampling} 0 or more")
     like = A if like is None else like
     xp = namespace(like)
     n, size = A.shape[0], rank + oversampling
     if size >= n:
-        S, V = xp.linalg.eigh(_symmetric(A @ eye(n, like)))
-        return truncate(S, V, rank)
+        S, V = eigh(_symmetric(A @ eye(n, like)), "the kernel matrix")
+        return truncate(S, V, rank, definite)
     Q = range_finder(A, size, seed, like)  # step 3
     B = xp.matrix_transpose(Q) @ (A @ Q)  # step 4
-    S, V = xp.linalg.eigh(_symmetric(B))  # step 5
-    small = truncate(S, V, rank)
+    S, V = eigh(_symmetric(B), "the kernel matrix")  # step 5
+    small = truncate(S, V, rank, definite)
     return Factor(Q @ small.U, small.S)  # step 6
 
 
@@ -143,7 +154,14 @@ def sequential_eigh(
 
 
 def projected_core(
-    S: Array, UtB: Array, C: Array, rank: int, oversampling: int, seed: Sequence[int]
+    S: Array,
+    UtB: Array,
+    C: Array,
+    rank: int,
+    oversampling: int,
+    seed: Sequence[int],
+    *,
+    definite: bool = False,
 ) -> Factor:
     """Algorithm 3 on the projection of K onto span{[U; 0], [0; I]}.
 
@@ -162,7 +180,7 @@ def projected_core(
     xp = namespace(C)
     top = xp.concat([diagonal_matrix(S), UtB], axis=1)
     core = xp.concat([top, xp.concat([xp.matrix_transpose(UtB), C], axis=1)], axis=0)
-    return randomized_eigh(core, rank, oversampling, seed)
+    return randomized_eigh(finite(core, "the kernel"), rank, oversampling, seed, definite=definite)
 
 
 def pivoted_cholesky(
@@ -184,36 +202,69 @@ def pivoted_cholesky(
         Draw each pivot in proportion to the residual diagonal (randomly pivoted Cholesky), or, for None,
         take the largest.
     """
-    xp = namespace(diagonal)
     n = diagonal.shape[0]
     rng = None if seed is None else np.random.default_rng(list(seed))
     residual = to_host(diagonal).astype(np.float64)
     threshold = tolerance * float(residual.max()) if n else 0.0
-    columns: list[Array] = []
+    F = empty((n, min(rank, n)), diagonal)
     pivots: list[int] = []
-    F = zeros((n, 0), diagonal)
-    for _ in range(min(rank, n)):
+    while len(pivots) < F.shape[1]:
         open_rows = np.where(residual > threshold, residual, 0.0)
         if not open_rows.any():
             break
         i = int(open_rows.argmax()) if rng is None else int(rng.choice(n, p=open_rows / open_rows.sum()))
-        g = column(i) - F @ F[i, :]
+        t = len(pivots)
+        g = column(i) - F[:, :t] @ F[i, :t]
+        residual[i] = 0.0
         if not float(g[i]) > threshold:  # the running diagonal had drifted; the entry itself decides
-            residual[i] = 0.0
             continue
         g = g / float(g[i]) ** 0.5
-        columns.append(g)
+        F[:, t] = g
         pivots.append(i)
-        F = xp.stack(columns, axis=1)
         residual = np.maximum(residual - to_host(g).astype(np.float64) ** 2, 0.0)
-        residual[i] = 0.0
-    return Factor(F, asarray_like(np.ones(len(pivots)), diagonal), tuple(pivots))
+    return Factor(F[:, : len(pivots)], asarray_like(np.ones(len(pivots)), diagonal), tuple(pivots))
 
 
-def truncate(S: Array, V: Array, rank: int) -> Factor:
-    """Keep the `rank` eigenpairs of largest magnitude, and none that is zero to rounding."""
+@dataclass(frozen=True)
+class Complement:
+    """An orthonormal basis of what is orthogonal to given directions, as Householder reflections I − Y T Yᵀ.
+
+    Attributes
+    ----------
+    Y : (r, m), T : (m, m)
+    """
+
+    Y: Array
+    T: Array
+
+    @classmethod
+    def of(cls, directions: Array) -> Complement:
+        """Reflect so that the m columns of `directions` (r, m), independent, come first; O(r m²)."""
+        xp, (r, m) = namespace(directions), directions.shape
+        rest = xp.asarray(directions, copy=True)
+        Y, T = zeros((r, m), directions), zeros((m, m), directions)
+        for j in range(m):
+            v = zeros((r,), directions)
+            v[j:] = rest[j:, j]
+            size = float(xp.linalg.vector_norm(v))
+            v[j] += size if float(v[j]) >= 0 else -size
+            v = v / float(xp.linalg.vector_norm(v))
+            rest = rest - 2.0 * v[:, None] * (v @ rest)[None, :]
+            T[:j, j] = -2.0 * (T[:j, :j] @ (v @ Y[:, :j]))
+            T[j, j] = 2.0
+            Y[:, j] = v
+        return cls(Y, T)
+
+    def rows(self, F: Array) -> Array:
+        """Give the rows of F (n, r) in the basis of the complement; (n, r − m), O(n r m)."""
+        turned = F - ((F @ self.Y) @ self.T) @ namespace(F).matrix_transpose(self.Y)
+        return turned[:, self.Y.shape[1] :]
+
+
+def truncate(S: Array, V: Array, rank: int, definite: bool = False) -> Factor:
+    """Keep the `rank` eigenpairs of largest magnitude, none that is zero to rounding or, if definite, below."""
     xp = namespace(S)
-    magnitude = xp.abs(S)
+    magnitude = S if definite else xp.abs(S)
     order = xp.argsort(-magnitude)[: min(rank, S.shape[0])]
     floor = eps(S) * S.shape[0] * float(xp.max(magnitude)) if S.shape[0] else 0.0
     kept = int(xp.sum(xp.astype(xp.take(magnitude, order) > floor, xp.int64)))

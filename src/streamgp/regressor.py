@@ -26,10 +26,12 @@ from ._arrays import (
     one_blas_thread,
     slices,
     to_host,
+    zeros,
 )
-from .errors import KernelError, NegativeVarianceWarning, ParameterError
+from .errors import InputError, KernelError, NegativeVarianceWarning, ParameterError
 from .kernels import Kernel, as_kernel
 from .models import ExactModel, Model, Prediction, RecursiveModel, SpectralModel
+from .validation import is_real
 
 Method = Literal["srmf", "brmf", "nrmf", "rgp"]
 
@@ -76,16 +78,18 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Extra random directions while the range of a matrix is sought (srmf, brmf).
     noise : float or "auto"
         Variance of the noise on y. "auto": the white noise in `kernel` if it has any, else a tenth of
-        the variance of y.
+        the variance of y in the first rows.
     forgetting : float
-        What the past is multiplied by at each batch, 1 to remember all (rgp).
+        What the past is multiplied by at each `partial_fit`, 1 to remember all (rgp; from when its basis
+        is complete).
     variant : {"projected", "literal"}
         "literal" is the paper's algorithm as printed: unstable for srmf when the rank is short; for brmf it
         only means the exact cross-covariance in predictions.
     refactor : bool
         Factor from scratch at each batch (nrmf), as the paper does.
     basis : array (m, d), optional
-        The basis points of rgp. By default `rank` of the first rows, drawn by residual variance.
+        The basis points of rgp, of which at most `rank` are used. By default `rank` rows of the first batch,
+        or of the first `rank` rows where batches are smaller, drawn by residual variance.
     random_state : int, RandomState or None
         Seeds every draw; an int makes runs repeat exactly.
 
@@ -145,17 +149,21 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         fresh = copy.copy(self)
         for name in ("_stream", "_seed", "n_features_in_", "feature_names_in_"):
             fresh.__dict__.pop(name, None)
-        fresh._learn(X, y)
-        self.__dict__ = fresh.__dict__
-        return self
+        return self._commit(fresh, X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
 
-        Raises with the model unchanged: the next state is built whole, then assigned at once.
+        Raises with the model unchanged: the next state is built whole, then assigned at once. Arguments of
+        the constructor that were changed since the first batch take effect at the next `fit`.
         """
-        fresh = copy.copy(self)
+        return self._commit(copy.copy(self), X, y)
+
+    def _commit(self, fresh: Self, X: Any, y: Any) -> Self:
+        begins = not fresh._fitted
         fresh._learn(X, y)
+        if begins:
+            _draw_seed(self.random_state)
         self.__dict__ = fresh.__dict__
         return self
 
@@ -168,15 +176,16 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         with one_blas_thread():
             stream = self._stream if self._fitted else None
             if stream is not None and stream.waiting is None:
-                model = _observe(stream.model, X, validation.standardised(y, stream.offset, stream.scale))
+                model = stream.model
+                if self.forgetting != 1 and isinstance(model, RecursiveModel):
+                    model = model.forget(self.forgetting)
+                model = _observe(model, X, validation.standardised(y, stream.offset, stream.scale))
                 self._stream = replace(stream, model=model, rows_seen=stream.rows_seen + X.shape[0])
                 return
             if stream is not None and stream.waiting is not None:
                 xp = namespace(X)
                 X = xp.concat([stream.waiting[0], X], axis=0)
                 y = xp.concat([stream.waiting[1], y], axis=0)
-            elif stream is None:
-                self._seed = _draw_seed(self.random_state)
             self._stream = self._begin(batch._replace(X=X, y=y))
 
     def _begin(self, batch: validation.Batch) -> _Stream:
@@ -192,18 +201,22 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     f"method='rgp' needs a positive semi-definite kernel, not {kernel}; use 'srmf'"
                 )
         noise = None if self.noise == "auto" else float(self.noise)
+        if not self._fitted:
+            # From a copy: a batch that is refused further on must not move the user's generator.
+            self._seed = _draw_seed(copy.deepcopy(self.random_state))
         start = tuning.start(to_host(X).astype(np.float64), to_host(y), kernel, noise)
         offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
-        needed = WARM_UP if kernel is None or noise is None else 1
+        given = kernel is not None and (noise is not None or kernel.nugget > 0)
+        needed = 1 if given else WARM_UP
         if self.method == "rgp" and self.basis is None:
             needed = max(needed, self.rank)
         enough = X.shape[0] >= needed
         model = self._empty(start.kernel, start.noise, X, y, enough)
         model = _observe(model, X, validation.standardised(y, offset, scale))
-        waiting = None if enough else (X, y)
-        return _Stream(
-            model, offset, scale, X.shape[0], batch.one_dimensional, batch.dtype, X[:0, :], waiting
-        )
+        # Copies: the caller may write its next rows into the same memory.
+        waiting = None if enough else (namespace(X).asarray(X, copy=True), namespace(y).asarray(y, copy=True))
+        like = zeros((0, X.shape[1]), X)
+        return _Stream(model, offset, scale, X.shape[0], batch.one_dimensional, batch.dtype, like, waiting)
 
     def _empty(self, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool) -> Model:
         """Make the model that has learned nothing."""
@@ -212,9 +225,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.method == "rgp":
             if self.basis is not None:
                 basis = validation.basis(self.basis, X)
-                return RecursiveModel.empty(kernel, noise, self.rank, self.forgetting, basis, y, None)
+                return RecursiveModel.empty(kernel, noise, self.rank, basis, y, None)
             seed = (self._seed, 0) if enough else None
-            return RecursiveModel.empty(kernel, noise, self.rank, self.forgetting, X, y, seed)
+            return RecursiveModel.empty(kernel, noise, self.rank, X, y, seed)
         return SpectralModel.empty(
             kernel, noise, self.rank, self.oversampling, self._seed, X, y,
             sequential=self.method == "srmf", literal=self.variant == "literal",
@@ -249,7 +262,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         if (return_interval is not None) + bool(return_std) + bool(return_cov) > 1:
             raise ParameterError("ask for one of return_std, return_cov and return_interval at a time")
-        if return_interval is not None and not 0 < return_interval < 1:
+        if return_interval is not None and not (is_real(return_interval) and 0 < return_interval < 1):
             raise ParameterError(f"return_interval={return_interval!r} must lie between 0 and 1, such as 0.9")
         check_is_fitted(self)
         stream = self._stream
@@ -278,6 +291,10 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _shaped(self, values: Array) -> Array:
         values = cast(values, self._stream.dtype)
+        if not bool(namespace(values).all(namespace(values).isfinite(values))):
+            raise InputError(
+                f"the prediction leaves the range of {values.dtype}; some rows of X are too far out for the kernel"
+            )
         return values[..., 0] if self._stream.one_dimensional else values
 
     def _std(self, X: Array, variance: Array, latent: bool) -> Array:
@@ -296,21 +313,22 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _clipped(self, X: Array, variance: Array) -> Array:
         """Raise variances below zero to it; those that are not rounding are counted in a warning."""
         xp, model = namespace(variance), self._stream.model
-        rounding = 100 * model.rank * eps(X) * float(xp.max(xp.abs(double(model.kernel.diag(X)))))
-        negative = int(xp.sum(xp.astype(variance < -rounding, xp.int64)))
+        prior = float(xp.max(xp.abs(double(model.kernel.diag(X)))))
+        negative = int(xp.sum(xp.astype(variance < -10 * model.rank**0.5 * eps(X) * prior, xp.int64)))
         if negative:
-            reason = (
-                "the rank is too short for variant='literal'; use 'projected'"
-                if model.kernel.positive_semidefinite
-                else "the kernel is not positive semi-definite; BrownianPolynomial is its valid sibling"
-            )
+            if not model.kernel.positive_semidefinite:
+                reason = "the kernel is not positive semi-definite; BrownianPolynomial is its valid sibling"
+            elif self.variant == "literal":
+                reason = "the rank is too short for variant='literal'; use 'projected'"
+            else:
+                reason = f"rounding of {X.dtype}; raise the noise, or give float64 data"
             warnings.warn(
                 f"{negative} of {variance.shape[0]} predicted variances were negative, the lowest "
                 f"{float(xp.min(variance)):g}, and were set to zero: {reason}",
                 NegativeVarianceWarning,
                 stacklevel=4,
             )
-        return xp.where(variance > 0, variance, xp.zeros_like(variance))
+        return xp.where(variance < 0, xp.zeros_like(variance), variance)
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, *, latent: bool = False

@@ -18,6 +18,7 @@ Kept in float64 whatever the features are computed in: A + σ²J then stays posi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -27,8 +28,10 @@ from ._arrays import (
     cholesky,
     diagonal_matrix,
     double,
+    eigh,
     eps,
     eye,
+    finite,
     gram,
     namespace,
     solve_lower,
@@ -115,27 +118,42 @@ class NormalEquations:
             log_whitening=rate * self.log_whitening,
         )
 
-    def pad(self, extra: int) -> Self:
-        """Make room for `extra` features that the past did not see; O(r²)."""
-        xp, r, q = namespace(self.gram), self.rank, self.moment.shape[1]
-        right = xp.concat([self.gram, zeros((r, extra), self.gram)], axis=1)
+    def extend(self, F: Array, G: Array, y: Array, weights: Array) -> Self:
+        """Make room for m new features that, of all rows learned, only some recent ones have; O(W r m + r²).
+
+        F (W, r) are the old features of these rows, G (W, m) the new ones, y (W, q) their targets and
+        weights (W,) what they count for by now. To all other rows the new features are zero.
+        """
+        xp = namespace(self.gram)
+        F, G, y = double(F), double(G), double(y)
+        weighed = xp.matrix_transpose(G * weights[:, None])
+        cross = weighed @ F
+        bottom = xp.concat([cross, weighed @ G], axis=1)
+        right = xp.concat([self.gram, xp.matrix_transpose(cross)], axis=1)
         return replace(
             self,
-            gram=xp.concat([right, zeros((extra, r + extra), self.gram)], axis=0),
-            moment=xp.concat([self.moment, zeros((extra, q), self.moment)], axis=0),
+            gram=xp.concat([right, bottom], axis=0),
+            moment=xp.concat([self.moment, weighed @ y], axis=0),
         )
 
-    def transform(self, T: Array, prior_trace: float | None = None) -> Self:
-        """Rewrite for the features Tφ, T (r', r): drop pivots, change hyperparameters, reweight; O(r³).
+    def transform(self, rows: Callable[[Array], Array], prior_trace: float | None = None) -> Self:
+        """Rewrite for features that are a linear map of these: drop pivots, change hyperparameters, reweight.
 
-        Exact. `prior_trace` replaces κ where the kernel's diagonal changes too.
+        Exact, at twice the cost of mapping r rows.
+
+        Parameters
+        ----------
+        rows : callable
+            Gives the new features (n, r') of rows with the old ones (n, r).
+        prior_trace : float, optional
+            Replaces κ where the kernel's diagonal changes too.
         """
-        T = double(T)
-        new = T @ self.gram @ namespace(T).matrix_transpose(T)
+        xp = namespace(self.gram)
+        new = rows(xp.matrix_transpose(rows(self.gram)))
         return replace(
             self,
-            gram=0.5 * (new + namespace(T).matrix_transpose(new)),
-            moment=T @ self.moment,
+            gram=0.5 * (new + xp.matrix_transpose(new)),
+            moment=xp.matrix_transpose(rows(xp.matrix_transpose(self.moment))),
             prior_trace=self.prior_trace if prior_trace is None else prior_trace,
         )
 
@@ -182,10 +200,11 @@ class Posterior:
         statistics, xp = self.statistics, namespace(self.statistics.gram)
         if statistics.signature is None:
             # A is positive semi-definite; what rounding left below this floor is a direction never seen.
-            values, V = xp.linalg.eigh(statistics.gram)
+            values, V = eigh(statistics.gram, "the gram matrix")
             seen = xp.astype(values > _floor(values), values.dtype)
             return V, values * seen + self.noise, seen
-        m, V = xp.linalg.eigh(statistics.gram + diagonal_matrix(self.noise * statistics.signature))
+        shifted = statistics.gram + diagonal_matrix(self.noise * statistics.signature)
+        m, V = eigh(shifted, "the gram matrix")
         if bool(xp.any(xp.abs(m) <= _floor(m))):
             raise NumericalError(
                 f"noise={self.noise:g} cancels an eigenvalue of the indefinite kernel matrix, so that it "
@@ -205,7 +224,10 @@ class Posterior:
     @cached_property
     def weights(self) -> Array:
         """W = M⁻¹c, shape (r, q)."""
-        c, xp = self.statistics.moment, namespace(self.statistics.gram)
+        c, xp = (
+            finite(self.statistics.moment, "the sum of features times targets"),
+            namespace(self.statistics.gram),
+        )
         if self._cholesky is not None:
             inner = solve_lower_rows(self._cholesky, xp.matrix_transpose(c))
             return solve_lower(self._cholesky, xp.matrix_transpose(inner), transpose=True)
@@ -258,6 +280,55 @@ class Posterior:
         per_output = (n - r) * math.log(self.noise) + log_det + n * math.log(2 * math.pi)
         per_output += statistics.log_whitening
         return float(-0.5 * ((total - fitted) / self.noise + q * per_output))
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """A posterior given a few more rows, without another factorisation: O(p r²) for p rows, then O(p r).
+
+    In the coordinates in which M is the identity the rows are G (p, r), and
+    (I + GᵀG)⁻¹ = I − Gᵀ(I + GGᵀ)⁻¹G. Positive signatures only.
+
+    Attributes
+    ----------
+    base : Posterior
+    G : (p, r)
+    L : (p, p)
+        LLᵀ = I + GGᵀ.
+    alpha : (p, q)
+        (I + GGᵀ)⁻¹ (y − Fw).
+    """
+
+    base: Posterior
+    G: Array
+    L: Array
+    alpha: Array
+
+    @classmethod
+    def on(cls, base: Posterior, F: Array, y: Array) -> Conditioned:
+        """Condition on rows with features F (p, r) and targets y (p, q)."""
+        G, _ = base.whiten(F)
+        L = cholesky(G @ namespace(G).matrix_transpose(G) + eye(G.shape[0], G), "I + GGᵀ")
+        inner = solve_lower(L, double(y) - base.mean(F))
+        return cls(base, G, L, solve_lower(L, inner, transpose=True))
+
+    @property
+    def noise(self) -> float:
+        """The noise variance."""
+        return self.base.noise
+
+    def mean(self, F: Array) -> Array:
+        """See Posterior."""
+        return self.predict(F)[0]
+
+    def predict(self, F: Array) -> tuple[Array, Array]:
+        """Give mean (b, q) and φᵀM⁻¹φ (b,) for features F (b, r)."""
+        g, _ = self.base.whiten(F)
+        xp = namespace(g)
+        cross = g @ xp.matrix_transpose(self.G)
+        seen = solve_lower_rows(self.L, cross)
+        leverage = xp.sum(g * g, axis=1) - xp.sum(seen * seen, axis=1)
+        return self.base.mean(F) + cross @ self.alpha, leverage
 
 
 def _floor(values: Array) -> float:

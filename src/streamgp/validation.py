@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, same_place, to_host
-from .errors import InputError, ParameterError
+from .errors import InputError, InputTypeError, ParameterError
 from .kernels import as_kernel
 
 METHODS: tuple[str, ...] = ("srmf", "brmf", "nrmf", "rgp")
@@ -36,22 +39,39 @@ def check_parameters(gp: Any) -> None:
         if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
             raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
     if not (isinstance(gp.noise, str) and gp.noise == "auto") and not (
-        _is_real(gp.noise) and 0 < gp.noise < np.inf
+        is_real(gp.noise) and 0 < gp.noise < np.inf
     ):
         raise ParameterError(
             f"noise={gp.noise!r} must be a variance above 0, or 'auto'; for data without noise give a small one"
         )
-    if not (_is_real(gp.forgetting) and 0 < gp.forgetting <= 1):
+    if not (is_real(gp.forgetting) and 0 < gp.forgetting <= 1):
         raise ParameterError(f"forgetting={gp.forgetting!r} must be above 0 and at most 1, such as 0.99")
     if gp.forgetting != 1 and gp.method != "rgp":
         raise ParameterError(f"forgetting={gp.forgetting!r} works with method='rgp', not {gp.method!r}")
     if gp.variant not in ("projected", "literal"):
         raise ParameterError(f"variant={gp.variant!r} must be 'projected' or 'literal'")
+    for name, default, method in (("basis", None, "rgp"), ("refactor", False, "nrmf")):
+        value = getattr(gp, name)
+        if value is not default and gp.method != method:
+            raise ParameterError(
+                f"{name} works with method={method!r}, not {gp.method!r}; leave it at {default}"
+            )
+    if not isinstance(gp.refactor, bool | np.bool_):
+        raise ParameterError(f"refactor={gp.refactor!r} must be True or False")
+    if isinstance(gp.random_state, Integral) and gp.random_state < 0:
+        raise ParameterError(f"random_state={gp.random_state!r} must be 0 or more, a RandomState or None")
+    try:
+        check_random_state(gp.random_state)
+    except ValueError as error:
+        raise ParameterError(
+            f"random_state={gp.random_state!r} must be a whole number, a RandomState or None"
+        ) from error
     if gp.kernel is not None:
         as_kernel(gp.kernel)
 
 
-def _is_real(value: object) -> bool:
+def is_real(value: object) -> bool:
+    """Tell whether value is a real number and no truth value."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -59,12 +79,9 @@ def rows(gp: Any, X: Any, like: Array) -> Array:
     """Check rows to predict; `like` lives where the model does."""
     if is_foreign(X):
         return _placed(_foreign_rows(X, gp.n_features_in_), like)
-    try:
-        return _placed(validate_data(gp, X, dtype=_FLOATS, reset=False), like)
-    except InputError:
-        raise
-    except ValueError as error:
-        raise _refusal(error) from error
+    with _refusing():
+        X = validate_data(gp, _numeric(X, "X"), dtype=_FLOATS, reset=False)
+    return _placed(X, like)
 
 
 def batch(gp: Any, X: Any, y: Any, like: Array | None) -> Batch:
@@ -74,17 +91,26 @@ def batch(gp: Any, X: Any, y: Any, like: Array | None) -> Batch:
         y = _foreign_target(y, X)
         gp.n_features_in_ = int(X.shape[1])
     else:
-        try:
+        with _refusing():
+            y = to_host(y) if is_foreign(y) else _numeric(y, "y")
             X, y = validate_data(
-                gp, X, y, reset=like is None, dtype=_FLOATS, y_numeric=True, multi_output=True
+                gp, _numeric(X, "X"), y, reset=like is None, dtype=_FLOATS, y_numeric=True, multi_output=True
             )
-        except ValueError as error:
-            raise _refusal(error) from error
-        y = y if y.dtype in _FLOATS else y.astype(np.float64)
+            y = y if y.dtype in _FLOATS else y.astype(np.float64)
+            if not np.isfinite(y).all():
+                raise ValueError("y contains NaN or infinity.")
     dtype = namespace(X).result_type(X.dtype, y.dtype)
     one_dimensional = y.ndim == 1
     X = X if like is None else _placed(X, like)
     return Batch(X, double(y[:, None] if one_dimensional else y), one_dimensional, dtype)
+
+
+def _numeric(values: Any, name: str) -> Any:
+    """Refuse what scikit-learn would turn into numbers although it is none: dates, text, records."""
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind not in "biufcO":
+        raise ValueError(f"{name} has dtype {dtype}: could not convert it to real numbers.")
+    return values
 
 
 def check_targets(batch: Batch, n_outputs: int, one_dimensional: bool) -> None:
@@ -142,15 +168,9 @@ def _placed(X: Array, like: Array) -> Array:
 
 
 def _foreign_rows(X: Array, n_features: int | None) -> Array:
-    xp = namespace(X)
+    X = _foreign_numbers(X, "X")
     if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
         raise InputError(f"X has shape {tuple(X.shape)}; give (n, d) with a row and a feature or more")
-    if not xp.isdtype(X.dtype, ("real floating", "integral")):
-        raise InputError(f"X has dtype {X.dtype}; give real numbers")
-    if not xp.isdtype(X.dtype, "real floating"):
-        X = xp.astype(X, xp.float64)
-    if not bool(xp.all(xp.isfinite(X))):
-        raise InputError("X contains NaN or infinity; drop or fill these rows. The model is unchanged.")
     if n_features is not None and X.shape[1] != n_features:
         raise InputError(
             f"X has {X.shape[1]} features, but the model is expecting {n_features}; "
@@ -160,16 +180,40 @@ def _foreign_rows(X: Array, n_features: int | None) -> Array:
 
 
 def _foreign_target(y: Any, X: Array) -> Array:
-    xp = namespace(X)
-    y = y if is_foreign(y) else asarray_like(y, X, xp.float64)
-    if y.ndim not in (1, 2) or y.shape[0] != X.shape[0]:
+    if not is_foreign(y) or namespace(y) is not namespace(X):
+        try:
+            y = asarray_like(to_host(y) if is_foreign(y) else y, X, namespace(X).float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"y={y!r} is not an array of numbers; give a target for each row") from error
+    y = _foreign_numbers(y, "y")
+    if y.ndim not in (1, 2) or y.shape[0] != X.shape[0] or 0 in y.shape:
         raise InputError(f"y has shape {tuple(y.shape)}, X {tuple(X.shape)}; give a target for each row")
-    if not xp.isdtype(y.dtype, "real floating"):
-        y = xp.astype(y, xp.float64)
-    if not bool(xp.all(xp.isfinite(y))):
-        raise InputError("y contains NaN or infinity; drop these rows. The model is unchanged.")
     return y
 
 
-def _refusal(error: ValueError) -> InputError:
-    return InputError(f"{error}\nThe batch was refused and the model is unchanged; mend or drop these rows.")
+def _foreign_numbers(x: Array, name: str) -> Array:
+    """Give x as finite real numbers in single or double precision, without a graph of derivatives."""
+    xp = namespace(x)
+    if getattr(x, "is_sparse", False):
+        raise InputError(f"{name} is sparse; give a dense array")
+    if getattr(x, "requires_grad", False):
+        x = x.detach()
+    if not xp.isdtype(x.dtype, ("real floating", "integral")):
+        raise InputError(f"{name} has dtype {x.dtype}; give real numbers")
+    if x.dtype not in (xp.float64, xp.float32):
+        x = xp.astype(x, xp.float32 if xp.isdtype(x.dtype, "real floating") else xp.float64)
+    if not bool(xp.all(xp.isfinite(x))):
+        raise InputError(f"{name} contains NaN or infinity; drop or fill these rows. The model is unchanged.")
+    return x
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn what scikit-learn says of bad input into the one documented error."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(
+            f"{error}\nThe batch was refused and the model is unchanged; mend or drop these rows."
+        ) from error

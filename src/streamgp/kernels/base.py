@@ -119,7 +119,9 @@ class Kernel(ABC):
     def __add__(self, other: object) -> Kernel:
         if isinstance(other, Kernel):
             return Sum((*_parts(self, Sum), *_parts(other, Sum)))
-        return Sum((*_parts(self, Sum), Constant(other))) if _is_number(other) else NotImplemented
+        if not _is_number(other):
+            return NotImplemented
+        return Sum((*_parts(self, Sum), Constant(other))) if other else self  # so that sum() works
 
     __radd__ = __add__
 
@@ -206,6 +208,8 @@ class Scaled(Kernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", Constant(self.factor).value)
+        if not isinstance(self.kernel, Kernel):
+            raise KernelError(f"Scaled: {self.kernel!r} is not a kernel")
         if isinstance(self.kernel, Scaled):
             object.__setattr__(self, "factor", self.factor * self.kernel.factor)
             object.__setattr__(self, "kernel", self.kernel.kernel)
@@ -259,6 +263,7 @@ class _Composite(Kernel):
     kernels: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", tuple(self.kernels))
         if len(self.kernels) < 2 or not all(isinstance(k, Kernel) for k in self.kernels):
             raise KernelError(f"{type(self).__name__} needs two kernels or more, got {self.kernels!r}")
 
@@ -312,9 +317,9 @@ class Sum(_Composite):
 
     def without_nugget(self) -> Kernel:
         """See Kernel."""
-        rest = tuple(k.without_nugget() for k in self.kernels if not isinstance(_core(k), White))
+        rest = tuple(k for k in (part.without_nugget() for part in self.kernels) if not k.nugget)
         if not rest:
-            return self.kernels[0]
+            return self.kernels[0].without_nugget()
         return rest[0] if len(rest) == 1 else Sum(rest)
 
 
@@ -353,10 +358,8 @@ def _product(blocks: list[Array]) -> Array:
     return out
 
 
-def _core(kernel: Kernel) -> Kernel:
-    return kernel.kernel if isinstance(kernel, Scaled) else kernel
-
-
 def vector(values: Positive, n_features: int, like: Array) -> Array:
     """Spread one value or one a feature to shape (d,) beside `like`."""
+    if isinstance(values, tuple) and len(values) != n_features:
+        raise KernelError(f"the kernel has {len(values)} values, one a feature; X has {n_features} features")
     return asarray_like(np.broadcast_to(np.asarray(values), (n_features,)), like)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._arrays import Array, clip_below, empty, eps, fill_diagonal, in_place, namespace
 from ..errors import InputError
 
-# Pairs nearer than this share of the largest squared norm lose digits that a square root would show.
+# Pairs nearer than this share of their squared norm lose digits that a square root would show.
 NEAR = 1e-6
 
 
@@ -60,8 +60,7 @@ def euclidean(A: Array, B: Array, *, itself: bool) -> Array:
     """Give ‖a − b‖ between rows of A (n, d) and B (m, d), near pairs to full accuracy; shape (n, m)."""
     xp = namespace(A, B)
     sq = squared(A, B, itself=itself)
-    largest = float(xp.max(xp.sum(A * A, axis=1))) if A.shape[0] else 0.0
-    near, at = xp.nonzero(sq < NEAR * largest)
+    near, at = xp.nonzero(sq < NEAR * xp.vecdot(A, A)[:, None])
     if near.shape[0]:
         # A square root turns an error of eps in the square into √eps: take these few by differences.
         difference = xp.take(A, near, axis=0) - xp.take(B, at, axis=0)

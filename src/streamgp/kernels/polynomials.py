@@ -122,7 +122,10 @@ class BrownianPolynomial(_Polynomial):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.origin is not None:
-            origin = np.asarray(self.origin, dtype=np.float64)
+            try:
+                origin = np.asarray(self.origin, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise KernelError(f"BrownianPolynomial: origin={self.origin!r} must be d numbers") from error
             if origin.ndim != 1 or not np.isfinite(origin).all():
                 raise KernelError(f"BrownianPolynomial: origin={self.origin!r} must be d finite numbers")
             object.__setattr__(self, "origin", tuple(float(v) for v in origin))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
 from ..errors import KernelError
@@ -26,6 +27,11 @@ def as_kernel(kernel: object) -> Kernel:
 
 
 def _read(kernel: sk.Kernel) -> Kernel:
+    if np.shape(getattr(kernel, "length_scale", 0.0)) == (
+        1,
+    ):  # scikit-learn spreads one value over all features
+        kernel = kernel.clone_with_theta(kernel.theta)
+        kernel.length_scale = float(np.ravel(kernel.length_scale)[0])
     match kernel:
         case sk.Sum(k1=a, k2=b):
             return _read(a) + _read(b)

@@ -10,7 +10,9 @@ from .._arrays import (
     Array,
     cholesky,
     double,
+    eigh,
     eye,
+    finite,
     halves,
     in_parallel,
     namespace,
@@ -54,15 +56,15 @@ class Panel:
         return int(self.inverse.shape[0])
 
 
-def _root(schur: Array, definite: bool) -> tuple[Array, Array, float]:
+def _root(schur: Array, noise: float, definite: bool) -> tuple[Array, Array, float]:
     """Give G⁻¹, D and log |det| of a Schur complement G D Gᵀ (p, p)."""
     xp = namespace(schur)
     if definite:
-        G = cholesky(schur, "the kernel matrix plus noise")
+        G = cholesky(schur, f"the kernel matrix plus noise={noise:g}")
         inverse = solve_lower(G, eye(schur.shape[0], schur))
         return inverse, xp.ones_like(schur[:, 0]), 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(G))))
-    values, V = xp.linalg.eigh(schur)
-    if bool(xp.any(xp.abs(values) == 0)):
+    values, V = eigh(schur, "the kernel matrix")
+    if bool(xp.any(values == 0)):
         raise NumericalError("the indefinite kernel matrix plus noise is singular; use another noise")
     inverse = xp.matrix_transpose(V / xp.sqrt(xp.abs(values))[None, :])
     return inverse, xp.sign(values), float(xp.sum(xp.log(xp.abs(values))))
@@ -83,7 +85,7 @@ def _join(first: Panel, second: Panel) -> Panel:
 
 @dataclass(frozen=True)
 class ExactModel:
-    """The posterior given every row, with no approximation.
+    """The posterior given every row, with no approximation; in double precision whatever X comes in.
 
     Attributes
     ----------
@@ -107,7 +109,7 @@ class ExactModel:
     @classmethod
     def empty(cls, kernel: Kernel, noise: float, refactor: bool, X: Array, y: Array) -> Self:
         """Give the model that has learned nothing, beside X (·, d) and y (·, q)."""
-        return cls(kernel, noise, refactor, X[:0, :], double(y[:0, :]), (), double(y[:0, :]))
+        return cls(kernel, noise, refactor, double(X[:0, :]), double(y[:0, :]), (), double(y[:0, :]))
 
     @property
     def count(self) -> float:
@@ -131,7 +133,7 @@ class ExactModel:
 
     def observe(self, X: Array, y: Array) -> Self:
         """See Model. n·b + b² kernel entries, or all (n + b)²/2 of them with `refactor`."""
-        xp, y = namespace(X), double(y)
+        xp, X, y = namespace(X), double(X), double(y)
         if self.refactor:
             X, y = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
             out = type(self).empty(self.kernel, self.noise, True, X, y)
@@ -147,10 +149,10 @@ class ExactModel:
         solved = self._cross(X)  # L⁻¹B
         signs = self._signs()
         left = xp.matrix_transpose(solved * signs[:, None])
-        schur = double(self.kernel.block(X)) + self.noise * eye(X.shape[0], y) - left @ solved
-        inverse, own_signs, log_det = _root(schur, self.kernel.positive_semidefinite)
+        schur = self.kernel.block(X) + self.noise * eye(X.shape[0], y) - left @ solved
+        inverse, own_signs, log_det = _root(schur, self.noise, self.kernel.positive_semidefinite)
         panel = Panel(left, inverse, own_signs, log_det)
-        whitened = inverse @ (y - left @ self.whitened)
+        whitened = finite(inverse @ (y - left @ self.whitened), "the solution")
         panels = self.panels
         if panels and panels[-1].size + panel.size <= PANEL:
             panels, panel = panels[:-1], _join(panels[-1], panel)
@@ -192,16 +194,16 @@ class ExactModel:
 
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
         """See Model. n·m kernel entries, O(n² m)."""
-        xp = namespace(X)
+        xp, X = namespace(X), double(X)
         solved = self._cross(X)
         signed = xp.matrix_transpose(solved * self._signs()[:, None])
         mean = signed @ self.whitened
         if covariance:
-            return Prediction(mean, covariance=double(self.kernel.block(X)) - signed @ solved)
+            return Prediction(mean, covariance=self.kernel.block(X) - signed @ solved)
         if not variance:
             return Prediction(mean)
         explained = xp.sum(xp.matrix_transpose(signed) * solved, axis=0)
-        return Prediction(mean, double(self.kernel.diag(X)) - explained)
+        return Prediction(mean, self.kernel.diag(X) - explained)
 
     def log_evidence(self) -> float:
         """See Model; −inf where the indefinite K + σ²I has a negative determinant."""

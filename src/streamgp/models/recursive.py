@@ -27,7 +27,6 @@ class RecursiveModel:
 
     features: Pivots
     noise: float
-    forgetting: float
     statistics: NormalEquations
     trace_error: float = 0.0
 
@@ -37,7 +36,6 @@ class RecursiveModel:
         kernel: Kernel,
         noise: float,
         rank: int,
-        forgetting: float,
         basis: Array,
         y: Array,
         seed: Sequence[int] | None,
@@ -47,7 +45,7 @@ class RecursiveModel:
         Drawn in proportion to residual variance, or, for seed None, as many as are independent.
         """
         features = Pivots.choose(kernel, basis, rank, seed)
-        return cls(features, noise, forgetting, NormalEquations.empty(features.rank, y.shape[1], basis))
+        return cls(features, noise, NormalEquations.empty(features.rank, y.shape[1], basis))
 
     @property
     def kernel(self) -> Kernel:
@@ -77,12 +75,15 @@ class RecursiveModel:
         prior_trace = float(xp.sum(diagonal))
         unseen = prior_trace - float(xp.sum(F * F))
         F, y, log_whitening = whiten(F, double(y), prior, self.noise)
-        old = self.statistics if self.forgetting == 1.0 else self.statistics.forget(self.forgetting)
         return replace(
             self,
-            statistics=old.learn(F, y, prior_trace, log_whitening),
-            trace_error=self.forgetting * self.trace_error + unseen,
+            statistics=self.statistics.learn(F, y, prior_trace, log_whitening),
+            trace_error=self.trace_error + unseen,
         )
+
+    def forget(self, rate: float) -> Self:
+        """Weigh all that was learned by `rate`; O(r²)."""
+        return replace(self, statistics=self.statistics.forget(rate), trace_error=rate * self.trace_error)
 
     @cached_property
     def _posterior(self) -> Posterior:

@@ -118,7 +118,10 @@ class SpectralModel:
         seed = (self.seed, self.step)
         if not self.sequential:
             operator = _KernelMatrix(self.kernel, rows)
-            factor = randomized_eigh(operator, self.max_rank, self.oversampling, seed, like=rows)
+            definite = self.kernel.positive_semidefinite
+            factor = randomized_eigh(
+                operator, self.max_rank, self.oversampling, seed, like=rows, definite=definite
+            )
         elif self.literal and self.count:
             B, C = double(self.kernel.block(self.X, X)), double(self.kernel.block(X))
             past = Factor(double(self.factor.U), double(self.factor.S))
@@ -141,6 +144,7 @@ class SpectralModel:
             self.max_rank,
             self.oversampling,
             seed,
+            definite=self.kernel.positive_semidefinite,
         )
         projected_y = xp.matrix_transpose(core.U) @ xp.concat([self.projected_y, y], axis=0)
         turn = cast(core.U, X.dtype)
