@@ -13,32 +13,40 @@ from ._arrays import (
     eigh,
     eps,
     eye,
+    halves,
     in_parallel,
     index,
     namespace,
     row_parts,
     solve_lower,
-    solve_lower_rows,
+    zeros,
 )
 from .errors import NumericalError
 from .kernels import Kernel
-from .lowrank import Factor, pivoted_cholesky
+from .lowrank import Complement, Factor, pivoted_cholesky
 
 
 @dataclass(frozen=True)
 class Pivots:
-    """φ(x) = L⁻¹k(Z, x) with LLᵀ = k(Z, Z): the best that knowing the function at Z can do.
+    """φ(x) = V k(Z, x) with V k(Z, Z) Vᵀ = I: the best that knowing the function at Z can do.
+
+    V is any root of the inverse, not always a triangle: that makes dropping a pivot a reflection.
 
     Attributes
     ----------
     kernel : Kernel
     Z : (r, d)
-    L : (r, r), lower triangular
+    V : (r, r)
     """
 
     kernel: Kernel
     Z: Array
-    L: Array
+    V: Array
+
+    @classmethod
+    def none(cls, kernel: Kernel, like: Array) -> Pivots:
+        """Give no pivots at all, beside `like` (·, d)."""
+        return cls(kernel, zeros((0, like.shape[1]), like), zeros((0, 0), like))
 
     @classmethod
     def choose(cls, kernel: Kernel, X: Array, rank: int, seed: Sequence[int] | None) -> Pivots:
@@ -50,17 +58,41 @@ class Pivots:
         factor = pivoted_cholesky(
             lambda i: kernel.block(X, X[i : i + 1, :])[:, 0], kernel.diag(X), rank, tolerance, seed
         )
-        Z = namespace(X).take(X, index(factor.pivots, X), axis=0)
-        return cls(kernel, Z, cholesky(kernel.block(Z), "the kernel matrix of the pivots"))
+        return cls(kernel, namespace(X).take(X, index(factor.pivots, X), axis=0), X[:0, :0]).rebased()
 
     @property
     def rank(self) -> int:
         """The number of features."""
         return int(self.Z.shape[0])
 
+    def rebased(self) -> Pivots:
+        """Give the same pivots with V = L⁻¹, LLᵀ = k(Z, Z); O(r³). Ends the drift of many changes."""
+        L = cholesky(self.kernel.block(self.Z), "the kernel matrix of the pivots")
+        return Pivots(self.kernel, self.Z, solve_lower(L, eye(self.rank, L)))
+
     def transform(self, X: Array) -> Array:
         """Give the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""
-        return solve_lower_rows(self.L, self.kernel.block(X, self.Z))
+        if not self.rank:
+            return zeros((X.shape[0], 0), X)
+        Vt = namespace(X).matrix_transpose(self.V)
+        parts = halves(X.shape[0], 2048) if X.shape[0] >= 64 and self.rank >= 256 else [slice(0, X.shape[0])]
+        done = in_parallel(lambda rows: self.kernel.block(X[rows, :], self.Z) @ Vt, parts, X)
+        return done[0] if len(done) == 1 else namespace(X).concat(done, axis=0)
+
+    def extend(self, X: Array, F: Array, L: Array) -> Pivots:
+        """Add the rows of X (m, d) as pivots: F (m, r) their features, LLᵀ (m, m) what these miss; O(m r²)."""
+        xp, r, m = namespace(X), self.rank, X.shape[0]
+        bottom = solve_lower(L, xp.concat([-1.0 * (F @ self.V), eye(m, L)], axis=1))
+        top = xp.concat([self.V, zeros((r, m), self.V)], axis=1)
+        return Pivots(self.kernel, xp.concat([self.Z, X], axis=0), xp.concat([top, bottom], axis=0))
+
+    def drop(self, pivots: Sequence[int]) -> tuple[Pivots, Complement]:
+        """Leave out the pivots numbered so; the complement turns old features into new ones, exactly. O(m r²)."""
+        xp = namespace(self.V)
+        complement = Complement.of(xp.take(self.V, index(pivots, self.V), axis=1))
+        kept = index([i for i in range(self.rank) if i not in set(pivots)], self.V)
+        turned = xp.matrix_transpose(complement.rows(xp.matrix_transpose(self.V)))
+        return Pivots(self.kernel, xp.take(self.Z, kept, axis=0), xp.take(turned, kept, axis=1)), complement
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,11 @@ from ._arrays import (
 )
 from .errors import InputError, KernelError, NegativeVarianceWarning, ParameterError
 from .kernels import Kernel, as_kernel
-from .models import ExactModel, Model, Prediction, RecursiveModel, SpectralModel
+from .models import ExactModel, Model, PivotedModel, Prediction, RecursiveModel, SpectralModel
+from .models.pivoted import WINDOW
 from .validation import is_real
 
-Method = Literal["srmf", "brmf", "nrmf", "rgp"]
+Method = Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"]
 
 # Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
 WARM_UP = 50
@@ -126,6 +127,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         oversampling: int = 10,
         noise: float | Literal["auto"] = "auto",
         forgetting: float = 1.0,
+        memory: Literal["bounded", "rows"] = "bounded",
         variant: Literal["projected", "literal"] = "projected",
         refactor: bool = False,
         basis: Any = None,
@@ -137,6 +139,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.oversampling = oversampling
         self.noise = noise
         self.forgetting = forgetting
+        self.memory = memory
         self.variant = variant
         self.refactor = refactor
         self.basis = basis
@@ -177,7 +180,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             stream = self._stream if self._fitted else None
             if stream is not None and stream.waiting is None:
                 model = stream.model
-                if self.forgetting != 1 and isinstance(model, RecursiveModel):
+                if self.forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
                     model = model.forget(self.forgetting)
                 model = _observe(model, X, validation.standardised(y, stream.offset, stream.scale))
                 self._stream = replace(stream, model=model, rows_seen=stream.rows_seen + X.shape[0])
@@ -196,9 +199,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             kernel.check_features(X.shape[1])
             if kernel.without_nugget().nugget:
                 raise KernelError(f"kernel={kernel} is white noise only; add a kernel of the inputs to it")
-            if self.method == "rgp" and not kernel.positive_semidefinite:
+            if self.method in ("pivoted", "rgp") and not kernel.positive_semidefinite:
                 raise KernelError(
-                    f"method='rgp' needs a positive semi-definite kernel, not {kernel}; use 'srmf'"
+                    f"method={self.method!r} needs a positive semi-definite kernel, not {kernel}; use 'srmf'"
                 )
         noise = None if self.noise == "auto" else float(self.noise)
         if not self._fitted:
@@ -220,6 +223,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _empty(self, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool) -> Model:
         """Make the model that has learned nothing."""
+        if self.method == "pivoted":
+            window = WINDOW if self.memory == "bounded" else None
+            return PivotedModel.empty(kernel, noise, self.rank, window, self._seed, X, y)
         if self.method == "nrmf":
             return ExactModel.empty(kernel, noise, self.refactor, X, y)
         if self.method == "rgp":

@@ -295,31 +295,38 @@ class Conditioned:
     G : (p, r)
     L : (p, p)
         LLᵀ = I + GGᵀ.
-    alpha : (p, q)
-        (I + GGᵀ)⁻¹ (y − Fw).
+    missed : (p, q)
+        y − Fw.
     """
 
     base: Posterior
     G: Array
     L: Array
-    alpha: Array
+    missed: Array
 
     @classmethod
     def on(cls, base: Posterior, F: Array, y: Array) -> Conditioned:
         """Condition on rows with features F (p, r) and targets y (p, q)."""
-        G, _ = base.whiten(F)
-        L = cholesky(G @ namespace(G).matrix_transpose(G) + eye(G.shape[0], G), "I + GGᵀ")
-        inner = solve_lower(L, double(y) - base.mean(F))
-        return cls(base, G, L, solve_lower(L, inner, transpose=True))
+        none = cls(
+            base, base.statistics.gram[:0, :], eye(0, base.statistics.gram), base.statistics.moment[:0, :]
+        )
+        return none.add(F, y)
 
-    @property
-    def noise(self) -> float:
-        """The noise variance."""
-        return self.base.noise
+    def add(self, F: Array, y: Array) -> Conditioned:
+        """Condition on more rows, F (b, r) and y (b, q); O(b r² + p²)."""
+        g, _ = self.base.whiten(F)
+        xp, p, b = namespace(g), self.G.shape[0], F.shape[0]
+        left = solve_lower_rows(self.L, g @ xp.matrix_transpose(self.G)) if p else zeros((b, 0), g)
+        own = cholesky(g @ xp.matrix_transpose(g) + eye(b, g) - left @ xp.matrix_transpose(left), "I + GGᵀ")
+        top = xp.concat([self.L, zeros((p, b), g)], axis=1)
+        L = xp.concat([top, xp.concat([left, own], axis=1)], axis=0)
+        missed = xp.concat([self.missed, double(y) - self.base.mean(F)], axis=0)
+        return Conditioned(self.base, xp.concat([self.G, g], axis=0), L, missed)
 
-    def mean(self, F: Array) -> Array:
-        """See Posterior."""
-        return self.predict(F)[0]
+    @cached_property
+    def _alpha(self) -> Array:
+        """(I + GGᵀ)⁻¹ (y − Fw), shape (p, q)."""
+        return solve_lower(self.L, solve_lower(self.L, self.missed), transpose=True)
 
     def predict(self, F: Array) -> tuple[Array, Array]:
         """Give mean (b, q) and φᵀM⁻¹φ (b,) for features F (b, r)."""
@@ -328,7 +335,7 @@ class Conditioned:
         cross = g @ xp.matrix_transpose(self.G)
         seen = solve_lower_rows(self.L, cross)
         leverage = xp.sum(g * g, axis=1) - xp.sum(seen * seen, axis=1)
-        return self.base.mean(F) + cross @ self.alpha, leverage
+        return self.base.mean(F) + cross @ self._alpha, leverage
 
 
 def _floor(values: Array) -> float:

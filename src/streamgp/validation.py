@@ -15,7 +15,7 @@ from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, s
 from .errors import InputError, InputTypeError, ParameterError
 from .kernels import as_kernel
 
-METHODS: tuple[str, ...] = ("srmf", "brmf", "nrmf", "rgp")
+METHODS: tuple[str, ...] = ("pivoted", "srmf", "brmf", "nrmf", "rgp")
 # Beyond this, sums of squares leave the range of float64.
 LARGEST_TARGET = 1e150
 _FLOATS = (np.float64, np.float32)
@@ -46,8 +46,12 @@ def check_parameters(gp: Any) -> None:
         )
     if not (is_real(gp.forgetting) and 0 < gp.forgetting <= 1):
         raise ParameterError(f"forgetting={gp.forgetting!r} must be above 0 and at most 1, such as 0.99")
-    if gp.forgetting != 1 and gp.method != "rgp":
-        raise ParameterError(f"forgetting={gp.forgetting!r} works with method='rgp', not {gp.method!r}")
+    if gp.forgetting != 1 and gp.method not in ("pivoted", "rgp"):
+        raise ParameterError(
+            f"forgetting={gp.forgetting!r} works with 'pivoted' and 'rgp', not {gp.method!r}"
+        )
+    if gp.memory not in ("bounded", "rows"):
+        raise ParameterError(f"memory={gp.memory!r} must be 'bounded' or 'rows'")
     if gp.variant not in ("projected", "literal"):
         raise ParameterError(f"variant={gp.variant!r} must be 'projected' or 'literal'")
     for name, default, method in (("basis", None, "rgp"), ("refactor", False, "nrmf")):

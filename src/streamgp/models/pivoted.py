@@ -1,0 +1,372 @@
+"""`pivoted`: streaming randomly pivoted Cholesky, a state of O(rank²) whatever has passed.
+
+The paper's future work, 'a combination of the proposed approach and RGP': features as Huber's, on pivots
+that are chosen from the stream and change with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from .._arrays import (
+    Array,
+    cast,
+    cholesky,
+    clip_below,
+    double,
+    eye,
+    index,
+    namespace,
+    solve_lower,
+    solve_lower_rows,
+    to_host,
+    zeros,
+)
+from ..features import Pivots
+from ..kernels import Kernel
+from ..lowrank import pivoted_cholesky
+from ..statistics import Conditioned, NormalEquations, Posterior
+from .base import Prediction, Recent
+
+# Rows after which pivots are reviewed, and after which rows that came a few at a time are folded in.
+REVIEW = 100
+# Rows that are remembered for new pivots to learn from. Bounds the state, as does the rank.
+WINDOW = 500
+# A row can become a pivot if the pivots leave more than this share of its prior variance unexplained.
+NOVEL = 1e-4
+# A newcomer must explain this many times more of other rows than the pivot whose place it takes.
+MARGIN = 10.0
+# Newcomers a review of 100 rows when the stream stays where it is.
+SWAPS = 10
+# Share of the mean variance that the pivots leave unexplained which counts as noise in the fit.
+UNSEEN_AS_NOISE = 0.3
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows with their features: X (n, d), y (n, q), F (n, r), and what each counts for, (n,)."""
+
+    X: Array
+    y: Array
+    F: Array
+    weights: Array
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return int(self.X.shape[0])
+
+    def join(self, other: Rows) -> Rows:
+        """Put other rows after these."""
+        xp = namespace(self.X)
+        pairs = ((self.X, other.X), (self.y, other.y), (self.F, other.F), (self.weights, other.weights))
+        return Rows(*(xp.concat(pair, axis=0) for pair in pairs))
+
+    def last(self, n: int) -> Rows:
+        """Keep the last n."""
+        start = max(0, self.count - n)
+        return Rows(self.X[start:, :], self.y[start:, :], self.F[start:, :], self.weights[start:])
+
+
+@dataclass(frozen=True)
+class PivotedModel:
+    """A GP known through its values at pivots that are taken from the stream.
+
+    Attributes
+    ----------
+    features : Pivots
+    noise : float
+    max_rank : int
+    window_size : int or None
+        Rows remembered for new pivots; None for all of them (`memory="rows"`).
+    posterior : Posterior
+        Of all rows that were folded in; holds the statistics.
+    window : Rows
+        The last rows that were folded in.
+    pending : Rows
+        Rows that were not folded in yet, fewer than REVIEW.
+    conditioned : Conditioned or None
+        The posterior given the pending rows too.
+    losses : (r,)
+        What each pivot explained of a row, its own aside, when that was last counted.
+    """
+
+    features: Pivots
+    noise: float
+    max_rank: int
+    window_size: int | None
+    seed: int
+    posterior: Posterior
+    window: Rows
+    pending: Rows
+    conditioned: Conditioned | None
+    losses: Array
+    reviews: int = 0
+    unreviewed: int = 0
+    changes: int = 0
+    recent: Recent = field(default_factory=Recent, compare=False)
+
+    @classmethod
+    def empty(
+        cls,
+        kernel: Kernel,
+        noise: float,
+        max_rank: int,
+        window_size: int | None,
+        seed: int,
+        X: Array,
+        y: Array,
+    ) -> Self:
+        """Give the model that has learned nothing, beside X (·, d) and y (·, q)."""
+        none = Rows(X[:0, :], double(y[:0, :]), zeros((0, 0), X), double(y[:0, 0]))
+        posterior = NormalEquations.empty(0, y.shape[1], X).solve(noise)
+        return cls(
+            Pivots.none(kernel, X),
+            noise,
+            max_rank,
+            window_size,
+            seed,
+            posterior,
+            none,
+            none,
+            None,
+            none.weights,
+        )
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self.features.kernel
+
+    @property
+    def rank(self) -> int:
+        """The number of pivots."""
+        return self.features.rank
+
+    @property
+    def count(self) -> float:
+        """The number of rows learned, less what was forgotten."""
+        return self.posterior.statistics.count + self.pending.count
+
+    @property
+    def largest_batch(self) -> int | None:
+        """Five hundred: a review looks at all pairs of rows."""
+        return 500
+
+    @property
+    def trace_error(self) -> float:
+        """See Model; exact."""
+        return self._folded.posterior.statistics.trace_error
+
+    def log_evidence(self) -> float:
+        """See Model; of the pivots' features with the noise of the fit."""
+        return self._folded.posterior.log_evidence
+
+    @cached_property
+    def _folded(self) -> Self:
+        return self._fold(self.pending) if self.pending.count else self
+
+    # Predicting
+
+    def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
+        """See Model. m·r kernel entries; O(m r²)."""
+        if covariance:
+            model = self._folded
+            F = model.features.transform(X)
+            return Prediction(
+                model.posterior.mean(F), covariance=model.posterior.covariance(F, model.kernel.block(X))
+            )
+        F = self._features_of(X)
+        if self.conditioned is None:
+            mean = self.posterior.mean(F)
+            return Prediction(mean, self.posterior.variance(F, self.kernel.diag(X)) if variance else None)
+        mean, leverage = self.conditioned.predict(F)
+        left = self._unexplained(X, F) + self.posterior.noise * leverage
+        return Prediction(mean, left if variance else None)
+
+    def _features_of(self, X: Array) -> Array:
+        return self.recent.of(X, self.features.transform)
+
+    def _unexplained(self, X: Array, F: Array) -> Array:
+        """Give k(x, x) − φᵀφ, shape (n,)."""
+        F = double(F)
+        return double(self.kernel.diag(X)) - namespace(F).sum(F * F, axis=1)
+
+    # Learning
+
+    def observe(self, X: Array, y: Array) -> Self:
+        """See Model. b·r + b² kernel entries, and WINDOW for each new pivot.
+
+        Fewer than REVIEW rows wait, and only the posterior takes note of them, in O(b r²).
+        """
+        F = self._features_of(X)
+        rows = Rows(X, double(y), F, double(namespace(y).ones_like(y[:, 0])))
+        block = self.pending.join(rows) if self.pending.count else rows
+        novel = self.rank < self.max_rank and bool(
+            namespace(F).any(self._unexplained(X, F) > NOVEL * double(self.kernel.diag(X)))
+        )
+        if block.count < REVIEW and not novel and self.rank:
+            given = self.conditioned
+            given = Conditioned.on(self.posterior, F, y) if given is None else given.add(F, y)
+            return replace(self, pending=block, conditioned=given, recent=Recent())
+        return self._fold(block)._review(block.count, novel)._settled()
+
+    def forget(self, rate: float) -> Self:
+        """Weigh all that was learned by `rate`; O(r³)."""
+        model = self._folded
+        statistics = model.posterior.statistics.forget(rate)
+        window = replace(model.window, weights=rate * model.window.weights)
+        return replace(model, posterior=statistics.solve(self.noise), window=window)._settled()
+
+    def _fold(self, block: Rows) -> Self:
+        """Add rows to the statistics and to the window."""
+        prior_trace = float(namespace(block.X).sum(double(self.kernel.diag(block.X))))
+        statistics = self.posterior.statistics.learn(block.F, block.y, prior_trace)
+        window = self.window.join(block)
+        return replace(
+            self,
+            posterior=statistics.solve(self.noise),
+            window=window,
+            pending=block.last(0),
+            conditioned=None,
+            unreviewed=self.unreviewed + block.count,
+        )._settled()
+
+    def _settled(self) -> Self:
+        """Cut the window to its size, and fit with the noise that what is not seen amounts to.
+
+        The statistics know nothing of K − K̂; a share of its mean, which the certificate gives exactly,
+        takes its part in the likelihood.
+        """
+        statistics = self.posterior.statistics
+        unseen = max(statistics.trace_error, 0.0) / statistics.count
+        window = self.window if self.window_size is None else self.window.last(self.window_size)
+        posterior = statistics.solve(self.noise + UNSEEN_AS_NOISE * unseen)
+        return replace(self, posterior=posterior, window=window, recent=Recent())
+
+    # Choosing pivots
+
+    def _review(self, n_new: int, novel: bool) -> Self:
+        """Let rows of the newest block become pivots: into free places, or into those of weaker ones."""
+        if self.rank < self.max_rank:
+            return self._fill(self.window.last(n_new)) if novel else self
+        if self.unreviewed < REVIEW:
+            return self
+        return replace(self, unreviewed=0)._swap(self.window.last(min(max(n_new, REVIEW), 500)))
+
+    def _residual(self, block: Rows) -> Array:
+        """Give k(x, x') − φᵀφ' between the rows of a block, in double precision; (n, n)."""
+        F = double(block.F)
+        return double(self.kernel.block(block.X)) - F @ namespace(F).matrix_transpose(F)
+
+    def _draw(self, residual: Array, n_most: int) -> tuple[list[int], Array]:
+        """Draw rows in proportion to what is not explained of them; their columns of the factor are (n, m)."""
+        xp = namespace(residual)
+        diagonal = clip_below(xp.linalg.diagonal(residual) + 0.0, 0.0)
+        prior = float(xp.max(double(self.kernel.diag(self.window.X))))
+        largest = float(xp.max(diagonal))
+        if not largest > NOVEL * prior:
+            return [], residual[:, :0]
+        factor = pivoted_cholesky(
+            lambda i: residual[:, i], diagonal, n_most, NOVEL * prior / largest, (self.seed, self.reviews)
+        )
+        return list(factor.pivots), factor.U
+
+    def _fill(self, block: Rows) -> Self:
+        chosen, _ = self._draw(self._residual(block), self.max_rank - self.rank)
+        return replace(self, reviews=self.reviews + 1)._admit(block, chosen)
+
+    def _swap(self, block: Rows) -> Self:
+        """Exchange weak pivots for rows of the block that explain clearly more of the other rows in it.
+
+        A block that is worse explained than the past was, on average, tells that the stream has moved:
+        then more newcomers are looked at, up to four times as many.
+        """
+        xp, statistics = namespace(block.X), self.posterior.statistics
+        residual = self._residual(block)
+        n = block.count
+        unseen = max(statistics.trace_error / statistics.count, np.finfo(float).tiny)
+        moved = float(xp.sum(xp.linalg.diagonal(residual))) / n / unseen
+        n_most = round(SWAPS * n / REVIEW * min(max(moved, 1.0), 4.0))
+        chosen, columns = self._draw(residual, min(n_most, self.rank))
+        model = replace(self, reviews=self.reviews + 1)
+        if not chosen or n < 2:
+            return model
+        squares = to_host(columns) ** 2
+        gains = (squares.sum(axis=0) - squares[chosen, np.arange(len(chosen))]) / (n - 1)
+        # Counting is O(r³): only so often that a row's share of it is O(r²).
+        if self.reviews % max(1, self.rank // REVIEW) == 0 or self.losses.shape[0] != self.rank:
+            model = replace(model, losses=model._count_losses())
+        losses = to_host(model.losses)
+        best, weakest = np.argsort(-gains), np.argsort(losses)[: len(chosen)]
+        n_swaps = int(np.cumprod(gains[best] > MARGIN * losses[weakest]).sum())
+        if not n_swaps:
+            return model
+        newcomers = [chosen[i] for i in best[:n_swaps]]
+        model = model._dismiss([int(j) for j in weakest[:n_swaps]])
+        return model._admit(model.window.last(n), newcomers)._rebased()
+
+    def _count_losses(self) -> Array:
+        """Give what each pivot explains of a row, on average and its own row aside: (uᵀAu − 1/P)/n, (r,)."""
+        statistics, V = self.posterior.statistics, double(self.features.V)
+        xp = namespace(V)
+        squares = xp.sum(V * V, axis=0)
+        explained = xp.sum((statistics.gram @ V) * V, axis=0) / squares
+        return clip_below(explained - 1.0 / squares, 0.0) / statistics.count
+
+    def _dismiss(self, pivots: list[int]) -> Self:
+        """Drop pivots, exactly."""
+        features, complement = self.features.drop(pivots)
+        xp, F = namespace(self.window.F), self.window.F
+        kept = index([i for i in range(self.rank) if i not in set(pivots)], self.losses)
+        wide = replace(complement, Y=double(complement.Y), T=double(complement.T))
+        return replace(
+            self,
+            features=features,
+            posterior=self.posterior.statistics.transform(wide.rows).solve(self.noise),
+            window=replace(self.window, F=complement.rows(F)),
+            losses=xp.take(self.losses, kept),
+        )
+
+    def _admit(self, block: Rows, chosen: list[int]) -> Self:
+        """Make rows of the block pivots; every row of the window learns its features for them."""
+        if not chosen:
+            return self
+        xp, window = namespace(block.X), self.window
+        X = xp.take(block.X, index(chosen, block.X), axis=0)
+        F = xp.take(block.F, index(chosen, block.F), axis=0)
+        own = double(self.kernel.block(X)) - double(F) @ xp.matrix_transpose(double(F))
+        L = cholesky(own, "what the pivots leave of the new ones")
+        cross = double(self.kernel.block(window.X, X)) - double(window.F) @ xp.matrix_transpose(double(F))
+        G = solve_lower_rows(L, cross)
+        statistics = self.posterior.statistics.extend(window.F, G, window.y, window.weights)
+        # The newcomers' losses until the next count: G L⁻¹ is what each row takes from each of them.
+        taken = xp.matrix_transpose(solve_lower(L, xp.matrix_transpose(G), transpose=True))
+        spread = 1.0 / xp.sum(solve_lower(L, eye(len(chosen), L)) ** 2, axis=0)
+        fresh = xp.sum(taken * taken, axis=0) * spread / statistics.count
+        return replace(
+            self,
+            features=self.features.extend(X, F, cast(L, X.dtype)),
+            posterior=statistics.solve(self.noise),
+            window=replace(window, F=xp.concat([window.F, cast(G, window.F.dtype)], axis=1)),
+            losses=xp.concat([self.losses, fresh]),
+            changes=self.changes + len(chosen),
+        )
+
+    def _rebased(self) -> Self:
+        """Compute V anew after as many changes as there are pivots, so that their rounding does not add up."""
+        if self.changes < self.rank:
+            return self
+        features = self.features.rebased()
+        # φ_new = V_new k = V_new k(Z, Z) V_oldᵀ φ_old, a rotation.
+        xp, V = namespace(features.V), double(features.V)
+        turn = double(self.features.V) @ (double(self.kernel.block(features.Z)) @ xp.matrix_transpose(V))
+        statistics = self.posterior.statistics.transform(lambda rows: rows @ turn)
+        window = replace(self.window, F=cast(double(self.window.F) @ turn, self.window.F.dtype))
+        return replace(
+            self, features=features, posterior=statistics.solve(self.noise), window=window, changes=0
+        )
