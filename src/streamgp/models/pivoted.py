@@ -42,8 +42,6 @@ NOVEL = 1e-4
 MARGIN = 10.0
 # Newcomers a review of 100 rows when the stream stays where it is.
 SWAPS = 10
-# Share of the mean variance that the pivots leave unexplained which counts as noise in the fit.
-UNSEEN_AS_NOISE = 0.3
 
 
 @dataclass(frozen=True)
@@ -237,16 +235,20 @@ class PivotedModel:
         )._settled()
 
     def _settled(self) -> Self:
-        """Cut the window to its size, and fit with the noise that what is not seen amounts to.
+        """Cut the window to its size, and fit with what the pivots do not see counted as noise.
 
-        The statistics know nothing of K − K̂; a share of its mean, which the certificate gives exactly,
-        takes its part in the likelihood.
+        The statistics know nothing of K − K̂. Its mean diagonal, which the certificate gives exactly, takes
+        its part in the likelihood; at full rank it is zero.
         """
-        statistics = self.posterior.statistics
-        unseen = max(statistics.trace_error, 0.0) / statistics.count
         window = self.window if self.window_size is None else self.window.last(self.window_size)
-        posterior = statistics.solve(self.noise + UNSEEN_AS_NOISE * unseen)
+        posterior = self.posterior.statistics.solve(self.noise + self._unseen)
         return replace(self, posterior=posterior, window=window, recent=Recent())
+
+    @property
+    def _unseen(self) -> float:
+        """The prior variance that the pivots leave unexplained of a row, on average over all rows learned."""
+        statistics = self.posterior.statistics
+        return max(statistics.trace_error, 0.0) / statistics.count
 
     # Choosing pivots
 
@@ -283,14 +285,13 @@ class PivotedModel:
     def _swap(self, block: Rows) -> Self:
         """Exchange weak pivots for rows of the block that explain clearly more of the other rows in it.
 
-        A block that is worse explained than the past was, on average, tells that the stream has moved:
-        then more newcomers are looked at, up to four times as many.
+        Clearly more: MARGIN times what a weak pivot explains of all other rows so far, weighed by what was
+        learned along its direction (a direction whose weight is small can go). A block that is worse explained
+        than the past on average tells that the stream has moved: then up to four times as many are looked at.
         """
-        xp, statistics = namespace(block.X), self.posterior.statistics
+        xp, n = namespace(block.X), block.count
         residual = self._residual(block)
-        n = block.count
-        unseen = max(statistics.trace_error / statistics.count, np.finfo(float).tiny)
-        moved = float(xp.sum(xp.linalg.diagonal(residual))) / n / unseen
+        moved = float(xp.sum(xp.linalg.diagonal(residual))) / n / max(self._unseen, np.finfo(float).tiny)
         n_most = round(SWAPS * n / REVIEW * min(max(moved, 1.0), 4.0))
         chosen, columns = self._draw(residual, min(n_most, self.rank))
         model = replace(self, reviews=self.reviews + 1)
@@ -301,7 +302,7 @@ class PivotedModel:
         # Counting is O(r³): only so often that a row's share of it is O(r²).
         if self.reviews % max(1, self.rank // REVIEW) == 0 or self.losses.shape[0] != self.rank:
             model = replace(model, losses=model._count_losses())
-        losses = to_host(model.losses)
+        losses = to_host(model.losses) * self._learned()
         best, weakest = np.argsort(-gains), np.argsort(losses)[: len(chosen)]
         n_swaps = int(np.cumprod(gains[best] > MARGIN * losses[weakest]).sum())
         if not n_swaps:
@@ -317,6 +318,13 @@ class PivotedModel:
         squares = xp.sum(V * V, axis=0)
         explained = xp.sum((statistics.gram @ V) * V, axis=0) / squares
         return clip_below(explained - 1.0 / squares, 0.0) / statistics.count
+
+    def _learned(self) -> np.ndarray:
+        """Give (uᵀw)² of each pivot's direction u, averaged over outputs; its prior mean is one. (r,)."""
+        V, xp = double(self.features.V), namespace(self.window.X)
+        weights = self.posterior.statistics.solve(self.noise + self._unseen).weights
+        along = xp.matrix_transpose(V) @ weights
+        return to_host(xp.mean(along * along, axis=1) / xp.sum(V * V, axis=0))
 
     def _dismiss(self, pivots: list[int]) -> Self:
         """Drop pivots, exactly."""
