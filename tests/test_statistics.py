@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from streamgp.lowrank import Complement
 from streamgp.statistics import Conditioned, NormalEquations, diagonal_statistics
 
 LAW = 1e-9  # the law's own tolerance, relative to the size of the numbers
@@ -63,7 +64,14 @@ def test_forgetting_equals_weighing_the_rows(n, r, q, seed):
 def test_transforming_equals_learning_the_transformed_features(n, r, q, seed):
     F, y = rows(n, r, q, seed)
     T = np.random.default_rng(seed + 2).standard_normal((max(1, r - 2), r))
-    assert_same(learn(F, y).transform(lambda rows: rows @ T.T), learn(F @ T.T, y), 100 * n)
+    assert_same(learn(F, y).transform(T), learn(F @ T.T, y), 100 * n)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_dropping_directions_equals_learning_what_is_left(m):
+    F, y = rows(20, 7, 2, 0)
+    complement = Complement.of(np.random.default_rng(1).standard_normal((7, m)))
+    assert_same(learn(F, y).drop(complement), learn(complement.rows(F), y))
 
 
 def test_extending_equals_features_that_were_zero_before():

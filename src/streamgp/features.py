@@ -13,7 +13,6 @@ from ._arrays import (
     eigh,
     eps,
     eye,
-    halves,
     in_parallel,
     index,
     namespace,
@@ -74,10 +73,7 @@ class Pivots:
         """Give the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""
         if not self.rank:
             return zeros((X.shape[0], 0), X)
-        Vt = namespace(X).matrix_transpose(self.V)
-        parts = halves(X.shape[0], 2048) if X.shape[0] >= 64 and self.rank >= 256 else [slice(0, X.shape[0])]
-        done = in_parallel(lambda rows: self.kernel.block(X[rows, :], self.Z) @ Vt, parts, X)
-        return done[0] if len(done) == 1 else namespace(X).concat(done, axis=0)
+        return self.kernel.block(X, self.Z) @ namespace(X).matrix_transpose(self.V)
 
     def extend(self, X: Array, F: Array, L: Array) -> Pivots:
         """Add the rows of X (m, d) as pivots: F (m, r) their features, LLᵀ (m, m) what these miss; O(m r²)."""

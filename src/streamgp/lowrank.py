@@ -212,7 +212,12 @@ def pivoted_cholesky(
         open_rows = np.where(residual > threshold, residual, 0.0)
         if not open_rows.any():
             break
-        i = int(open_rows.argmax()) if rng is None else int(rng.choice(n, p=open_rows / open_rows.sum()))
+        cumulative = open_rows.cumsum()
+        i = (
+            int(open_rows.argmax())
+            if rng is None
+            else int(cumulative.searchsorted(rng.random() * cumulative[-1], "right"))
+        )
         t = len(pivots)
         g = column(i) - F[:, :t] @ F[i, :t]
         residual[i] = 0.0
@@ -257,8 +262,17 @@ class Complement:
 
     def rows(self, F: Array) -> Array:
         """Give the rows of F (n, r) in the basis of the complement; (n, r − m), O(n r m)."""
-        turned = F - ((F @ self.Y) @ self.T) @ namespace(F).matrix_transpose(self.Y)
-        return turned[:, self.Y.shape[1] :]
+        m = self.Y.shape[1]
+        return F[:, m:] - ((F @ self.Y) @ self.T) @ namespace(F).matrix_transpose(self.Y[m:, :])
+
+    def both(self, A: Array) -> Array:
+        """Give a symmetric A (r, r) in the basis of the complement; (r − m, r − m), O(r² m)."""
+        xp, m, Y = namespace(A), self.Y.shape[1], self.Y
+        W = (A @ Y) @ self.T
+        W = W - 0.5 * (Y @ (xp.matrix_transpose(self.T) @ (xp.matrix_transpose(Y) @ W)))
+        left = xp.concat([W[m:, :], Y[m:, :]], axis=1)
+        right = xp.concat([Y[m:, :], W[m:, :]], axis=1)
+        return A[m:, m:] - left @ xp.matrix_transpose(right)
 
 
 def truncate(S: Array, V: Array, rank: int, definite: bool = False) -> Factor:

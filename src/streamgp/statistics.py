@@ -18,7 +18,6 @@ Kept in float64 whatever the features are computed in: A + σ²J then stays posi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -39,6 +38,7 @@ from ._arrays import (
     zeros,
 )
 from .errors import NumericalError
+from .lowrank import Complement
 
 
 @dataclass(frozen=True)
@@ -136,26 +136,25 @@ class NormalEquations:
             moment=xp.concat([self.moment, weighed @ y], axis=0),
         )
 
-    def transform(self, rows: Callable[[Array], Array], prior_trace: float | None = None) -> Self:
-        """Rewrite for features that are a linear map of these: drop pivots, change hyperparameters, reweight.
+    def transform(self, T: Array, prior_trace: float | None = None) -> Self:
+        """Rewrite for the features Tφ, T (r', r): change hyperparameters, reweight, rotate; O(r³). Exact.
 
-        Exact, at twice the cost of mapping r rows.
-
-        Parameters
-        ----------
-        rows : callable
-            Gives the new features (n, r') of rows with the old ones (n, r).
-        prior_trace : float, optional
-            Replaces κ where the kernel's diagonal changes too.
+        `prior_trace` replaces κ where the kernel's diagonal changes too.
         """
-        xp = namespace(self.gram)
-        new = rows(xp.matrix_transpose(rows(self.gram)))
+        T, xp = double(T), namespace(self.gram)
+        new = T @ self.gram @ xp.matrix_transpose(T)
         return replace(
             self,
             gram=0.5 * (new + xp.matrix_transpose(new)),
-            moment=xp.matrix_transpose(rows(xp.matrix_transpose(self.moment))),
+            moment=T @ self.moment,
             prior_trace=self.prior_trace if prior_trace is None else prior_trace,
         )
+
+    def drop(self, complement: Complement) -> Self:
+        """Rewrite for the features that are left when some directions are dropped; O(r² m). Exact."""
+        xp = namespace(self.gram)
+        moment = xp.matrix_transpose(complement.rows(xp.matrix_transpose(self.moment)))
+        return replace(self, gram=complement.both(self.gram), moment=moment)
 
     @property
     def trace_error(self) -> float:

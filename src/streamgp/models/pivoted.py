@@ -37,11 +37,13 @@ REVIEW = 100
 # Rows that are remembered for new pivots to learn from. Bounds the state, as does the rank.
 WINDOW = 500
 # A row can become a pivot if the pivots leave more than this share of its prior variance unexplained.
-NOVEL = 1e-4
+NOVEL = 1e-5
 # A newcomer must explain this many times more of other rows than the pivot whose place it takes.
 MARGIN = 10.0
-# Newcomers a review of 100 rows when the stream stays where it is.
+# Newcomers looked at for every 100 rows when the stream stays where it is.
 SWAPS = 10
+# A block that is so many times worse explained than the past on average is reviewed at once.
+MOVED = 1.5
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class PivotedModel:
             given = self.conditioned
             given = Conditioned.on(self.posterior, F, y) if given is None else given.add(F, y)
             return replace(self, pending=block, conditioned=given, recent=Recent())
-        return self._fold(block)._review(block.count, novel)._settled()
+        return self._fold(block)._review(block.count, novel, self.posterior)._settled()
 
     def forget(self, rate: float) -> Self:
         """Weigh all that was learned by `rate`; O(r³)."""
@@ -252,13 +254,20 @@ class PivotedModel:
 
     # Choosing pivots
 
-    def _review(self, n_new: int, novel: bool) -> Self:
-        """Let rows of the newest block become pivots: into free places, or into those of weaker ones."""
+    def _review(self, n_new: int, novel: bool, before: Posterior) -> Self:
+        """Let rows of the newest block become pivots: into free places, or into those of weaker ones.
+
+        `before` is the posterior that predicted the block: its weights are known already.
+        """
         if self.rank < self.max_rank:
             return self._fill(self.window.last(n_new)) if novel else self
-        if self.unreviewed < REVIEW:
+        block = self.window.last(min(max(n_new, REVIEW), 500))
+        unexplained = self._unexplained(block.X, block.F)
+        mean = float(namespace(unexplained).sum(unexplained)) / block.count
+        moved = mean / max(self._unseen, np.finfo(float).tiny)
+        if self.unreviewed < (REVIEW if moved > MOVED else 2 * REVIEW):
             return self
-        return replace(self, unreviewed=0)._swap(self.window.last(min(max(n_new, REVIEW), 500)))
+        return self._swap(block, before, min(max(moved, 1.0), 4.0))
 
     def _residual(self, block: Rows) -> Array:
         """Give k(x, x') − φᵀφ' between the rows of a block, in double precision; (n, n)."""
@@ -282,19 +291,18 @@ class PivotedModel:
         chosen, _ = self._draw(self._residual(block), self.max_rank - self.rank)
         return replace(self, reviews=self.reviews + 1)._admit(block, chosen)
 
-    def _swap(self, block: Rows) -> Self:
+    def _swap(self, block: Rows, before: Posterior, moved: float) -> Self:
         """Exchange weak pivots for rows of the block that explain clearly more of the other rows in it.
 
         Clearly more: MARGIN times what a weak pivot explains of all other rows so far, weighed by what was
-        learned along its direction (a direction whose weight is small can go). A block that is worse explained
-        than the past on average tells that the stream has moved: then up to four times as many are looked at.
+        learned along its direction (a direction whose weight is small can go). `moved` is how much worse the
+        block is explained than the past on average; so many times more newcomers are looked at.
         """
-        xp, n = namespace(block.X), block.count
+        n = block.count
         residual = self._residual(block)
-        moved = float(xp.sum(xp.linalg.diagonal(residual))) / n / max(self._unseen, np.finfo(float).tiny)
-        n_most = round(SWAPS * n / REVIEW * min(max(moved, 1.0), 4.0))
+        n_most = round(SWAPS * self.unreviewed / REVIEW * moved)
         chosen, columns = self._draw(residual, min(n_most, self.rank))
-        model = replace(self, reviews=self.reviews + 1)
+        model = replace(self, reviews=self.reviews + 1, unreviewed=0)
         if not chosen or n < 2:
             return model
         squares = to_host(columns) ** 2
@@ -302,7 +310,7 @@ class PivotedModel:
         # Counting is O(r³): only so often that a row's share of it is O(r²).
         if self.reviews % max(1, self.rank // REVIEW) == 0 or self.losses.shape[0] != self.rank:
             model = replace(model, losses=model._count_losses())
-        losses = to_host(model.losses) * self._learned()
+        losses = to_host(model.losses) * self._learned(before)
         best, weakest = np.argsort(-gains), np.argsort(losses)[: len(chosen)]
         n_swaps = int(np.cumprod(gains[best] > MARGIN * losses[weakest]).sum())
         if not n_swaps:
@@ -319,11 +327,10 @@ class PivotedModel:
         explained = xp.sum((statistics.gram @ V) * V, axis=0) / squares
         return clip_below(explained - 1.0 / squares, 0.0) / statistics.count
 
-    def _learned(self) -> np.ndarray:
+    def _learned(self, posterior: Posterior) -> np.ndarray:
         """Give (uᵀw)² of each pivot's direction u, averaged over outputs; its prior mean is one. (r,)."""
         V, xp = double(self.features.V), namespace(self.window.X)
-        weights = self.posterior.statistics.solve(self.noise + self._unseen).weights
-        along = xp.matrix_transpose(V) @ weights
+        along = xp.matrix_transpose(V) @ posterior.weights
         return to_host(xp.mean(along * along, axis=1) / xp.sum(V * V, axis=0))
 
     def _dismiss(self, pivots: list[int]) -> Self:
@@ -335,7 +342,7 @@ class PivotedModel:
         return replace(
             self,
             features=features,
-            posterior=self.posterior.statistics.transform(wide.rows).solve(self.noise),
+            posterior=self.posterior.statistics.drop(wide).solve(self.noise),
             window=replace(self.window, F=complement.rows(F)),
             losses=xp.take(self.losses, kept),
         )
@@ -373,7 +380,7 @@ class PivotedModel:
         # φ_new = V_new k = V_new k(Z, Z) V_oldᵀ φ_old, a rotation.
         xp, V = namespace(features.V), double(features.V)
         turn = double(self.features.V) @ (double(self.kernel.block(features.Z)) @ xp.matrix_transpose(V))
-        statistics = self.posterior.statistics.transform(lambda rows: rows @ turn)
+        statistics = self.posterior.statistics.transform(xp.matrix_transpose(turn))
         window = replace(self.window, F=cast(double(self.window.F) @ turn, self.window.F.dtype))
         return replace(
             self, features=features, posterior=statistics.solve(self.noise), window=window, changes=0
