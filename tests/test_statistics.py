@@ -91,6 +91,7 @@ def test_conditioning_on_a_few_more_rows_equals_learning_them(p):
     expected = learn(F, y).learn(G, z, 0.0).solve(0.3)
     assert_allclose(mean, expected.mean(new), atol=1e-11)
     assert_allclose(leverage, expected.leverage(new), atol=1e-11)
+    assert_allclose(conditioned.weights, expected.weights, atol=1e-11)
 
 
 def dense_log_density(K, y):

@@ -220,6 +220,13 @@ class Posterior:
         signs = None if self.statistics.signature is None else xp.sign(m)
         return (F @ V) / xp.sqrt(xp.abs(m))[None, :], signs
 
+    def unwhiten(self, g: Array) -> Array:
+        """Give W·g for g (r, q), the transpose of what `whiten` does to rows; positive signatures only."""
+        if self._cholesky is not None:
+            return solve_lower(self._cholesky, g, transpose=True)
+        V, m, _ = self._spectrum
+        return V @ (g / namespace(g).sqrt(m)[:, None])
+
     @cached_property
     def weights(self) -> Array:
         """W = M⁻¹c, shape (r, q)."""
@@ -326,6 +333,13 @@ class Conditioned:
     def _alpha(self) -> Array:
         """(I + GGᵀ)⁻¹ (y − Fw), shape (p, q)."""
         return solve_lower(self.L, solve_lower(self.L, self.missed), transpose=True)
+
+    @property
+    def weights(self) -> Array:
+        """The weights given all rows, shape (r, q)."""
+        return self.base.weights + self.base.unwhiten(
+            namespace(self.G).matrix_transpose(self.G) @ self._alpha
+        )
 
     def predict(self, F: Array) -> tuple[Array, Array]:
         """Give mean (b, q) and φᵀM⁻¹φ (b,) for features F (b, r)."""

@@ -37,13 +37,13 @@ REVIEW = 100
 # Rows that are remembered for new pivots to learn from. Bounds the state, as does the rank.
 WINDOW = 500
 # A row can become a pivot if the pivots leave more than this share of its prior variance unexplained.
-NOVEL = 1e-5
+NOVEL = 3e-5
 # A newcomer must explain this many times more of other rows than the pivot whose place it takes.
 MARGIN = 10.0
 # Newcomers looked at for every 100 rows when the stream stays where it is.
 SWAPS = 10
 # A block that is so many times worse explained than the past on average is reviewed at once.
-MOVED = 1.5
+MOVED = 1.2
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class PivotedModel:
     def _review(self, n_new: int, novel: bool, before: Posterior) -> Self:
         """Let rows of the newest block become pivots: into free places, or into those of weaker ones.
 
-        `before` is the posterior that predicted the block: its weights are known already.
+        `before` is the posterior before the block, whose factor is known already.
         """
         if self.rank < self.max_rank:
             return self._fill(self.window.last(n_new)) if novel else self
@@ -267,7 +267,7 @@ class PivotedModel:
         moved = mean / max(self._unseen, np.finfo(float).tiny)
         if self.unreviewed < (REVIEW if moved > MOVED else 2 * REVIEW):
             return self
-        return self._swap(block, before, min(max(moved, 1.0), 4.0))
+        return self._swap(block, before, min(max(moved, 1.0), 6.0))
 
     def _residual(self, block: Rows) -> Array:
         """Give k(x, x') − φᵀφ' between the rows of a block, in double precision; (n, n)."""
@@ -310,7 +310,7 @@ class PivotedModel:
         # Counting is O(r³): only so often that a row's share of it is O(r²).
         if self.reviews % max(1, self.rank // REVIEW) == 0 or self.losses.shape[0] != self.rank:
             model = replace(model, losses=model._count_losses())
-        losses = to_host(model.losses) * self._learned(before)
+        losses = to_host(model.losses) * self._learned(Conditioned.on(before, block.F, block.y).weights)
         best, weakest = np.argsort(-gains), np.argsort(losses)[: len(chosen)]
         n_swaps = int(np.cumprod(gains[best] > MARGIN * losses[weakest]).sum())
         if not n_swaps:
@@ -327,10 +327,10 @@ class PivotedModel:
         explained = xp.sum((statistics.gram @ V) * V, axis=0) / squares
         return clip_below(explained - 1.0 / squares, 0.0) / statistics.count
 
-    def _learned(self, posterior: Posterior) -> np.ndarray:
+    def _learned(self, weights: Array) -> np.ndarray:
         """Give (uᵀw)² of each pivot's direction u, averaged over outputs; its prior mean is one. (r,)."""
         V, xp = double(self.features.V), namespace(self.window.X)
-        along = xp.matrix_transpose(V) @ posterior.weights
+        along = xp.matrix_transpose(V) @ weights
         return to_host(xp.mean(along * along, axis=1) / xp.sum(V * V, axis=0))
 
     def _dismiss(self, pivots: list[int]) -> Self:
