@@ -32,6 +32,7 @@ every_method = pytest.mark.parametrize("method", METHODS)
     [StreamingGPRegressor(method=m, random_state=0) for m in METHODS]
     + [
         StreamingGPRegressor(method="srmf", rank=7, oversampling=0, random_state=0),
+        StreamingGPRegressor(rank=15, memory="rows", forgetting=0.95, random_state=0),
         StreamingGPRegressor(
             2.0 * kernels.Matern(3.0) + kernels.White(0.1), method="rgp", rank=30, random_state=0
         ),
@@ -118,7 +119,7 @@ def test_a_failing_kernel_leaves_the_model_bit_for_bit(method):
 @pytest.mark.parametrize(
     ("arguments", "kind", "words"),
     [
-        ({"method": "magic"}, ParameterError, "method='magic' must be one of srmf"),
+        ({"method": "magic"}, ParameterError, "method='magic' must be one of pivoted"),
         ({"rank": 0}, ParameterError, "rank=0 must be a whole number, 1 or more"),
         ({"rank": 2.5}, ParameterError, "rank=2.5"),
         ({"oversampling": -1}, ParameterError, "oversampling=-1"),
@@ -126,7 +127,9 @@ def test_a_failing_kernel_leaves_the_model_bit_for_bit(method):
         ({"noise": -1}, ParameterError, "noise=-1"),
         ({"noise": np.nan}, ParameterError, "noise=nan"),
         ({"noise": "much"}, ParameterError, "noise='much'"),
-        ({"forgetting": 0.9}, ParameterError, "works with method='rgp'"),
+        ({"method": "srmf", "forgetting": 0.9}, ParameterError, "works with 'pivoted' and 'rgp'"),
+        ({"memory": "all"}, ParameterError, "memory='all' must be 'bounded' or 'rows'"),
+        ({"method": "nrmf", "memory": "rows"}, ParameterError, "memory works with method='pivoted'"),
         ({"method": "rgp", "forgetting": 1.1}, ParameterError, "at most 1"),
         ({"variant": "printed"}, ParameterError, "'projected' or 'literal'"),
         ({"kernel": "rbf"}, KernelError, "kernel='rbf' is a str"),
@@ -433,6 +436,8 @@ def test_a_long_batch_is_forgotten_once():
     X, y = wave(5000)
     gp = StreamingGPRegressor(KERNEL, noise=0.1, method="rgp", rank=20, forgetting=0.5, random_state=0)
     gp.partial_fit(X[:100], y[:100]).partial_fit(X, y)
+    assert gp._stream.model.count == 5050
+    gp.set_params(method="pivoted").fit(X[:100], y[:100]).partial_fit(X, y)
     assert gp._stream.model.count == 5050
 
 

@@ -69,20 +69,23 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The prior covariance, in the units of X and y, of a function of mean zero. By default a squared
         exponential whose length-scale for each feature, and the targets' mean and scale, come from the
         first 50 rows or the first batch, whichever is more; units then do not matter.
-    method : {"srmf", "brmf", "nrmf", "rgp"}
-        "srmf": sequential randomized eigendecomposition, O(n·rank) a batch. "brmf": the same from scratch
-        at each batch, O(n²·rank). "nrmf": exact, O(n²). "rgp": Huber's recursive GP on a fixed basis,
-        independent of n.
+    method : {"pivoted", "srmf", "brmf", "nrmf", "rgp"}
+        "pivoted": features of pivots that are chosen from the stream and change with it; a batch costs the
+        same whatever has passed. "srmf": sequential randomized eigendecomposition, O(n·rank) a batch.
+        "brmf": the same from scratch at each batch, O(n²·rank). "nrmf": exact, O(n²). "rgp": Huber's
+        recursive GP on a fixed basis, independent of n.
     rank : int
-        The most features (eigenpairs or basis points) that are kept.
+        The most features (pivots, eigenpairs or basis points) that are kept.
     oversampling : int
         Extra random directions while the range of a matrix is sought (srmf, brmf).
     noise : float or "auto"
         Variance of the noise on y. "auto": the white noise in `kernel` if it has any, else a tenth of
         the variance of y in the first rows.
     forgetting : float
-        What the past is multiplied by at each `partial_fit`, 1 to remember all (rgp; from when its basis
-        is complete).
+        What the past is multiplied by at each `partial_fit`, 1 to remember all (pivoted, rgp; from the second
+        batch on, and for rgp from when its basis is complete).
+    memory : {"bounded", "rows"}
+        What pivoted keeps for new pivots to learn from: the last 500 rows, or all of them.
     variant : {"projected", "literal"}
         "literal" is the paper's algorithm as printed: unstable for srmf when the rank is short; for brmf it
         only means the exact cross-covariance in predictions.
@@ -122,7 +125,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self,
         kernel: Any = None,
         *,
-        method: Method = "srmf",
+        method: Method = "pivoted",
         rank: int = 500,
         oversampling: int = 10,
         noise: float | Literal["auto"] = "auto",

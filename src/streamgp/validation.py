@@ -54,9 +54,13 @@ def check_parameters(gp: Any) -> None:
         raise ParameterError(f"memory={gp.memory!r} must be 'bounded' or 'rows'")
     if gp.variant not in ("projected", "literal"):
         raise ParameterError(f"variant={gp.variant!r} must be 'projected' or 'literal'")
-    for name, default, method in (("basis", None, "rgp"), ("refactor", False, "nrmf")):
+    for name, default, method in (
+        ("basis", None, "rgp"),
+        ("refactor", False, "nrmf"),
+        ("memory", "bounded", "pivoted"),
+    ):
         value = getattr(gp, name)
-        if value is not default and gp.method != method:
+        if gp.method != method and not (value is default or (isinstance(value, str) and value == default)):
             raise ParameterError(
                 f"{name} works with method={method!r}, not {gp.method!r}; leave it at {default}"
             )

@@ -18,6 +18,7 @@ from .._arrays import (
     cholesky,
     clip_below,
     double,
+    eps,
     eye,
     index,
     namespace,
@@ -207,7 +208,7 @@ class PivotedModel:
         rows = Rows(X, double(y), F, double(namespace(y).ones_like(y[:, 0])))
         block = self.pending.join(rows) if self.pending.count else rows
         novel = self.rank < self.max_rank and bool(
-            namespace(F).any(self._unexplained(X, F) > NOVEL * double(self.kernel.diag(X)))
+            namespace(F).any(self._unexplained(X, F) > _novel(X) * double(self.kernel.diag(X)))
         )
         if block.count < REVIEW and not novel and self.rank:
             given = self.conditioned
@@ -280,10 +281,11 @@ class PivotedModel:
         diagonal = clip_below(xp.linalg.diagonal(residual) + 0.0, 0.0)
         prior = float(xp.max(double(self.kernel.diag(self.window.X))))
         largest = float(xp.max(diagonal))
-        if not largest > NOVEL * prior:
+        threshold = _novel(self.window.X) * prior
+        if not largest > threshold:
             return [], residual[:, :0]
         factor = pivoted_cholesky(
-            lambda i: residual[:, i], diagonal, n_most, NOVEL * prior / largest, (self.seed, self.reviews)
+            lambda i: residual[:, i], diagonal, n_most, threshold / largest, (self.seed, self.reviews)
         )
         return list(factor.pivots), factor.U
 
@@ -385,3 +387,8 @@ class PivotedModel:
         return replace(
             self, features=features, posterior=statistics.solve(self.noise), window=window, changes=0
         )
+
+
+def _novel(X: Array) -> float:
+    """Give NOVEL, or more where the rounding of X's dtype would swamp it."""
+    return max(NOVEL, 1e4 * eps(X))
