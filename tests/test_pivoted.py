@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 from conftest import Counting, wave
 from streamgp import StreamingGPRegressor, kernels
+from streamgp.errors import InputError
 from streamgp.evaluation import prequential, state_bytes
 from streamgp.models.pivoted import REVIEW, WINDOW
 
@@ -172,3 +173,89 @@ def test_no_negative_variance_and_no_failed_factor(
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
     assert gp.rank_ <= rank
+
+
+def halves(n=1200, q=None):
+    X, y = wave(n, q=q)
+    return (X[: n // 2], y[: n // 2]), (X[n // 2 :], y[n // 2 :])
+
+
+@pytest.mark.parametrize("method", ["pivoted", "rgp"])
+@pytest.mark.parametrize("q", [None, 2])
+def test_machines_with_the_same_pivots_merge_exactly(method, q):
+    (X, y), (X2, y2) = halves(q=q)
+    arguments = {"kernel": KERNEL, "noise": 0.02, "method": method, "rank": 300, "random_state": 0}
+    basis = wave(300, seed=9, q=q)
+    both, mine, theirs = (StreamingGPRegressor(**arguments).partial_fit(*basis) for _ in range(3))
+    both.partial_fit(X[:45], y[:45]).partial_fit(X2[:45], y2[:45])
+    mine.partial_fit(X[:45], y[:45])
+    theirs.partial_fit(X2[:45], y2[:45])
+    before = theirs.predict(X)
+    mine.merge(theirs).unlearn(*basis)
+    assert mine.n_samples_seen_ == 390
+    for a, b in zip(mine.predict(X, return_std=True), both.predict(X, return_std=True), strict=True):
+        assert_allclose(a, b, atol=1e-8)
+    assert_allclose(theirs.predict(X), before)
+
+
+def test_machines_with_pivots_of_their_own_merge_to_about_what_one_would_know():
+    first, second = halves(4000)
+    new, target = wave(500, seed=5)
+    one = stream(np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]]), 100, rank=150)
+    merged = stream(*first, 100, rank=150).merge(stream(*second, 100, rank=150))
+    assert merged.rank_ == 150
+    assert merged.n_samples_seen_ == 4000
+    errors = [
+        np.sqrt(np.mean((gp.predict(new) - target) ** 2))
+        for gp in (merged, one, stream(*first, 100, rank=150))
+    ]
+    assert errors[0] < 1.1 * errors[1]
+
+
+def test_what_cannot_merge_says_why():
+    X, y = wave(200)
+    gp = stream(X, y, 100)
+    for other, words in (
+        (stream(X, y, 100, noise=0.5), "the same kernel and noise"),
+        (stream(X, y, 100, method="nrmf"), "method='pivoted'"),
+        (StreamingGPRegressor().partial_fit(X[:5], y[:5]), "still waits"),
+        (stream(X[:, :2], y, 100, kernel=kernels.SquaredExponential(1.0)), "number of features"),
+    ):
+        before = gp.predict(X)
+        with pytest.raises(InputError, match=words):
+            gp.merge(other)
+        assert_allclose(gp.predict(X), before, atol=0)
+
+
+@pytest.mark.parametrize("memory", ["bounded", "rows"])
+def test_unlearning_rows_equals_never_having_learned_them(memory):
+    X, y = wave(300)
+    gp, never = (stream(X[:200], y[:200], 100, rank=400, memory=memory) for _ in range(2))
+    assert never.rank_ == 200
+    extra = X[50:120] + 1e-9, y[50:120]  # explained already: no new pivot
+    gp.partial_fit(*extra).unlearn(*extra)
+    assert gp.n_samples_seen_ == 200
+    for a, b in zip(gp.predict(X, return_std=True), never.predict(X, return_std=True), strict=True):
+        assert_allclose(a, b, atol=1e-7)
+    with pytest.raises(InputError, match="more than"):
+        gp.unlearn(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 0.05, 0.002])
+def test_rank_auto_takes_the_pivots_that_the_tolerance_asks_for(tolerance):
+    X, y = wave(3000, d=2)
+    kernel = kernels.SquaredExponential(0.6)
+    gp = stream(X, y, 100, rank="auto", tolerance=tolerance, kernel=kernel, memory="rows")
+    assert gp.trace_error_share_ < 1.5 * tolerance
+    fewer = stream(X, y, 100, rank=max(1, int(0.6 * gp.rank_)), kernel=kernel, memory="rows")
+    assert fewer.trace_error_share_ > tolerance
+    assert stream(X, y, 100, rank="auto", max_rank=7, kernel=kernel).rank_ == 7
+
+
+def test_noise_that_was_not_given_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (6000, 2))
+    for size in (0.05, 0.5):
+        y = np.sin(2 * X).sum(axis=1) + size * rng.standard_normal(6000)
+        gp = stream(X, y, 100, rank=200, noise="auto", kernel=kernels.SquaredExponential(0.7))
+        assert gp.noise_ == pytest.approx(size**2, rel=0.15)

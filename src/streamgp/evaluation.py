@@ -36,7 +36,8 @@ class Record:
         interval, all before the batch was learned; None where nothing had been learned yet.
     predict_seconds, update_seconds : float
     rank : int
-    trace_error : float
+    trace_error, trace_error_share : float
+        tr(K − K̂) over the rows learned, and as a share of tr K.
     """
 
     batch: int
@@ -48,6 +49,7 @@ class Record:
     update_seconds: float
     rank: int
     trace_error: float
+    trace_error_share: float
 
 
 def prequential(
@@ -115,6 +117,7 @@ def _records(
             learned - predicted,
             gp.rank_,
             gp.trace_error_,
+            gp.trace_error_share_,
         )
 
 

@@ -74,13 +74,18 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         same whatever has passed. "srmf": sequential randomized eigendecomposition, O(n·rank) a batch.
         "brmf": the same from scratch at each batch, O(n²·rank). "nrmf": exact, O(n²). "rgp": Huber's
         recursive GP on a fixed basis, independent of n.
-    rank : int
-        The most features (pivots, eigenpairs or basis points) that are kept.
+    rank : int or "auto"
+        The most features (pivots, eigenpairs or basis points) that are kept. "auto": as many pivots as explain
+        all but `tolerance` of the prior variance, `max_rank` at the most (pivoted).
+    max_rank : int
+        The cap of rank="auto".
+    tolerance : float
+        The share of tr K that rank="auto" may leave unexplained.
     oversampling : int
         Extra random directions while the range of a matrix is sought (srmf, brmf).
     noise : float or "auto"
         Variance of the noise on y. "auto": the white noise in `kernel` if it has any, else a tenth of
-        the variance of y in the first rows.
+        the variance of y in the first rows; pivoted then estimates it anew from its statistics as it learns.
     forgetting : float
         What the past is multiplied by at each `partial_fit`, 1 to remember all (pivoted, rgp; from the second
         batch on, and for rgp from when its basis is complete).
@@ -103,7 +108,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     y_offset_, y_scale_ : (q,)
     n_samples_seen_ : int
     rank_ : int
-    trace_error_ : float, tr(K − K̂) over the rows learned
+    trace_error_, trace_error_share_ : float, tr(K − K̂) over the rows learned, and as a share of tr K
     n_features_in_ : int
 
     Examples
@@ -126,7 +131,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         kernel: Any = None,
         *,
         method: Method = "pivoted",
-        rank: int = 500,
+        rank: int | Literal["auto"] = 500,
+        max_rank: int = 1000,
+        tolerance: float = 0.01,
         oversampling: int = 10,
         noise: float | Literal["auto"] = "auto",
         forgetting: float = 1.0,
@@ -139,6 +146,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.kernel = kernel
         self.method = method
         self.rank = rank
+        self.max_rank = max_rank
+        self.tolerance = tolerance
         self.oversampling = oversampling
         self.noise = noise
         self.forgetting = forgetting
@@ -215,7 +224,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         given = kernel is not None and (noise is not None or kernel.nugget > 0)
         needed = 1 if given else WARM_UP
         if self.method == "rgp" and self.basis is None:
-            needed = max(needed, self.rank)
+            needed = max(needed, int(self.rank))
         enough = X.shape[0] >= needed
         model = self._empty(start.kernel, start.noise, X, y, enough)
         model = _observe(model, X, validation.standardised(y, offset, scale))
@@ -226,21 +235,71 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _empty(self, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool) -> Model:
         """Make the model that has learned nothing."""
+        rank = self.max_rank if self.rank == "auto" else int(self.rank)
         if self.method == "pivoted":
             window = WINDOW if self.memory == "bounded" else None
-            return PivotedModel.empty(kernel, noise, self.rank, window, self._seed, X, y)
+            return PivotedModel.empty(
+                kernel,
+                noise,
+                rank,
+                window,
+                self.tolerance if self.rank == "auto" else None,
+                self.noise == "auto",
+                self._seed,
+                X,
+                y,
+            )
         if self.method == "nrmf":
             return ExactModel.empty(kernel, noise, self.refactor, X, y)
         if self.method == "rgp":
             if self.basis is not None:
                 basis = validation.basis(self.basis, X)
-                return RecursiveModel.empty(kernel, noise, self.rank, basis, y, None)
+                return RecursiveModel.empty(kernel, noise, rank, basis, y, None)
             seed = (self._seed, 0) if enough else None
-            return RecursiveModel.empty(kernel, noise, self.rank, X, y, seed)
+            return RecursiveModel.empty(kernel, noise, rank, X, y, seed)
         return SpectralModel.empty(
-            kernel, noise, self.rank, self.oversampling, self._seed, X, y,
+            kernel, noise, rank, self.oversampling, self._seed, X, y,
             sequential=self.method == "srmf", literal=self.variant == "literal",
         )  # fmt: skip
+
+    def unlearn(self, X: Any, y: Any) -> Self:
+        """Take rows away that were learned before, X (b, d) and y (b,) or (b, q) (pivoted, rgp).
+
+        Exact for pivoted where no pivot has come since they were learned, or with memory="rows"; for rgp where
+        they are a batch as it was learned.
+        """
+        check_is_fitted(self)
+        fresh = copy.copy(self)
+        stream, model = self._stream, self._stream.model
+        batch = validation.batch(fresh, X, y, stream.like)
+        validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
+        if stream.waiting is not None or not isinstance(model, PivotedModel | RecursiveModel):
+            raise InputError(
+                f"method={self.method!r} cannot unlearn"
+                if stream.waiting is None
+                else "the first rows still wait for more and cannot be unlearned; fit without them"
+            )
+        if batch.X.shape[0] > model.count:
+            raise InputError(f"{batch.X.shape[0]} rows are more than the {model.count:g} that were learned")
+        with one_blas_thread():
+            model = model.unlearn(batch.X, validation.standardised(batch.y, stream.offset, stream.scale))
+        fresh._stream = replace(stream, model=model, rows_seen=stream.rows_seen - batch.X.shape[0])
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def merge(self, other: StreamingGPRegressor) -> Self:
+        """Add what another regressor has learned from other rows (pivoted, rgp); it stays as it is.
+
+        Both must have the same kernel and noise, and rgp the same basis. Exact where the pivots are the same.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        mine, theirs = self._stream, other._stream
+        validation.check_mergeable(mine, theirs)
+        with one_blas_thread():
+            model = mine.model.merge(theirs.model)  # type: ignore[attr-defined]
+        self._stream = replace(mine, model=model, rows_seen=mine.rows_seen + theirs.rows_seen)
+        return self
 
     # Predicting
 
@@ -392,6 +451,12 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def trace_error_(self) -> float:
         """tr(K − K̂) over the rows learned."""
         return self._learned.model.trace_error
+
+    @property
+    def trace_error_share_(self) -> float:
+        """trace_error_ as a share of tr K."""
+        model = self._learned.model
+        return model.trace_error / model.prior_trace if model.prior_trace > 0 else 0.0
 
     @property
     def n_samples_seen_(self) -> int:

@@ -34,8 +34,14 @@ def check_parameters(gp: Any) -> None:
     """Check the arguments of a StreamingGPRegressor, all but those that need the data."""
     if gp.method not in METHODS:
         raise ParameterError(f"method={gp.method!r} must be one of {', '.join(METHODS)}")
-    for name, low in (("rank", 1), ("oversampling", 0)):
+    if isinstance(gp.rank, str) and (gp.rank != "auto" or gp.method != "pivoted"):
+        raise ParameterError(f"rank={gp.rank!r} must be a whole number, or 'auto' with method='pivoted'")
+    if not (is_real(gp.tolerance) and 0 < gp.tolerance < 1):
+        raise ParameterError(f"tolerance={gp.tolerance!r} must lie between 0 and 1, such as 0.01")
+    for name, low in (("rank", 1), ("max_rank", 1), ("oversampling", 0)):
         value = getattr(gp, name)
+        if name == "rank" and isinstance(value, str):
+            continue
         if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
             raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
     if not (isinstance(gp.noise, str) and gp.noise == "auto") and not (
@@ -87,8 +93,9 @@ def rows(gp: Any, X: Any, like: Array) -> Array:
     """Check rows to predict; `like` lives where the model does."""
     if is_foreign(X):
         return _placed(_foreign_rows(X, gp.n_features_in_), like)
-    with _refusing():
-        X = validate_data(gp, _numeric(X, "X"), dtype=_FLOATS, reset=False)
+    if not _is_plain(gp, X):
+        with _refusing():
+            X = validate_data(gp, _numeric(X, "X"), dtype=_FLOATS, reset=False)
     return _placed(X, like)
 
 
@@ -98,7 +105,7 @@ def batch(gp: Any, X: Any, y: Any, like: Array | None) -> Batch:
         X = _foreign_rows(X, None if like is None else gp.n_features_in_)
         y = _foreign_target(y, X)
         gp.n_features_in_ = int(X.shape[1])
-    else:
+    elif not (like is not None and _is_plain(gp, X) and _is_plain_target(y, X)):
         with _refusing():
             y = to_host(y) if is_foreign(y) else _numeric(y, "y")
             X, y = validate_data(
@@ -111,6 +118,24 @@ def batch(gp: Any, X: Any, y: Any, like: Array | None) -> Batch:
     one_dimensional = y.ndim == 1
     X = X if like is None else _placed(X, like)
     return Batch(X, double(y[:, None] if one_dimensional else y), one_dimensional, dtype)
+
+
+def _is_plain(gp: Any, X: Any) -> bool:
+    """Tell whether X is what all the checks would let through unchanged: one row at a time cannot wait for them."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype in _FLOATS
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == gp.n_features_in_
+        and not hasattr(gp, "feature_names_in_")
+        and bool(np.isfinite(X).all())
+    )
+
+
+def _is_plain_target(y: Any, X: np.ndarray) -> bool:
+    plain = type(y) is np.ndarray and y.dtype in _FLOATS and y.ndim in (1, 2) and y.shape[0] == X.shape[0]
+    return bool(plain and y.size and np.isfinite(y).all())
 
 
 def _numeric(values: Any, name: str) -> Any:
@@ -127,6 +152,27 @@ def check_targets(batch: Batch, n_outputs: int, one_dimensional: bool) -> None:
         shape = "(n,)" if one_dimensional else f"(n, {n_outputs})"
         got = "(n,)" if batch.one_dimensional else f"(n, {batch.y.shape[1]})"
         raise InputError(f"y has shape {got}, earlier batches had {shape}; give the same targets")
+
+
+def check_mergeable(mine: Any, theirs: Any) -> None:
+    """Check that two streams speak of the same model."""
+    if mine.waiting is not None or theirs.waiting is not None:
+        raise InputError(
+            "one of the two still waits for its first rows; let both learn more before they merge"
+        )
+    if type(mine.model) is not type(theirs.model) or not hasattr(mine.model, "merge"):
+        raise InputError(
+            "both must have method='pivoted', or both 'rgp'; the others keep every row and cannot merge"
+        )
+    if not same_place(mine.like, theirs.like) or mine.one_dimensional != theirs.one_dimensional:
+        raise InputError("both must have learned arrays of one library, and targets of one shape")
+    if mine.like.shape != theirs.like.shape or mine.scale.shape != theirs.scale.shape:
+        raise InputError("both must have the same number of features and of outputs")
+    alike = mine.model.kernel == theirs.model.kernel and mine.model.noise == theirs.model.noise
+    if not alike or not bool((mine.offset == theirs.offset).all() and (mine.scale == theirs.scale).all()):
+        raise InputError(
+            "both must have the same kernel and noise; give them, or let both start from one pickled copy"
+        )
 
 
 def standardised(y: Array, offset: Array, scale: Array) -> Array:

@@ -72,6 +72,10 @@ class Model(Protocol):
         """The number of features."""
 
     @property
+    def prior_trace(self) -> float:
+        """Tr K over the rows learned."""
+
+    @property
     def largest_batch(self) -> int | None:
         """The most rows to observe at once where more would cost more than their share."""
 

@@ -127,6 +127,11 @@ class ExactModel:
         return 0.0
 
     @property
+    def prior_trace(self) -> float:
+        """See Model."""
+        return float(namespace(self.X).sum(self.kernel.diag(self.X)))
+
+    @property
     def largest_batch(self) -> int | None:
         """None: the factor grows panel by panel anyway."""
         return None

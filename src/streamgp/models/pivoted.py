@@ -14,6 +14,7 @@ import numpy as np
 
 from .._arrays import (
     Array,
+    asarray_like,
     cast,
     cholesky,
     clip_below,
@@ -84,6 +85,10 @@ class PivotedModel:
     max_rank : int
     window_size : int or None
         Rows remembered for new pivots; None for all of them (`memory="rows"`).
+    tolerance : float or None
+        Take no more pivots than it needs to explain all but this share of the prior variance.
+    adapt_noise : bool
+        Estimate the noise anew from the statistics whenever rows are folded in.
     posterior : Posterior
         Of all rows that were folded in; holds the statistics.
     window : Rows
@@ -100,6 +105,8 @@ class PivotedModel:
     noise: float
     max_rank: int
     window_size: int | None
+    tolerance: float | None
+    adapt_noise: bool
     seed: int
     posterior: Posterior
     window: Rows
@@ -118,6 +125,8 @@ class PivotedModel:
         noise: float,
         max_rank: int,
         window_size: int | None,
+        tolerance: float | None,
+        adapt_noise: bool,
         seed: int,
         X: Array,
         y: Array,
@@ -130,6 +139,8 @@ class PivotedModel:
             noise,
             max_rank,
             window_size,
+            tolerance,
+            adapt_noise,
             seed,
             posterior,
             none,
@@ -152,6 +163,11 @@ class PivotedModel:
     def count(self) -> float:
         """The number of rows learned, less what was forgotten."""
         return self.posterior.statistics.count + self.pending.count
+
+    @property
+    def prior_trace(self) -> float:
+        """See Model."""
+        return self._folded.posterior.statistics.prior_trace
 
     @property
     def largest_batch(self) -> int | None:
@@ -207,14 +223,19 @@ class PivotedModel:
         F = self._features_of(X)
         rows = Rows(X, double(y), F, double(namespace(y).ones_like(y[:, 0])))
         block = self.pending.join(rows) if self.pending.count else rows
-        novel = self.rank < self.max_rank and bool(
-            namespace(F).any(self._unexplained(X, F) > _novel(X) * double(self.kernel.diag(X)))
-        )
+        novel = self.rank < self.max_rank and self._is_novel(self._unexplained(X, F), self.kernel.diag(X))
         if block.count < REVIEW and not novel and self.rank:
             given = self.conditioned
             given = Conditioned.on(self.posterior, F, y) if given is None else given.add(F, y)
             return replace(self, pending=block, conditioned=given, recent=Recent())
-        return self._fold(block)._review(block.count, novel, self.posterior)._settled()
+        return self._fold(block)._review(block.count, novel, self.posterior)._settled()._with_noise()
+
+    def _is_novel(self, unexplained: Array, prior: Array) -> bool:
+        """Tell whether rows of these variances (b,) ask for another pivot."""
+        xp, prior = namespace(unexplained), double(prior)
+        if not bool(xp.any(unexplained > _novel(self.features.Z) * prior)):
+            return False
+        return self.tolerance is None or float(xp.sum(unexplained)) > self.tolerance * float(xp.sum(prior))
 
     def forget(self, rate: float) -> Self:
         """Weigh all that was learned by `rate`; O(r³)."""
@@ -222,6 +243,53 @@ class PivotedModel:
         statistics = model.posterior.statistics.forget(rate)
         window = replace(model.window, weights=rate * model.window.weights)
         return replace(model, posterior=statistics.solve(self.noise), window=window)._settled()
+
+    def unlearn(self, X: Array, y: Array) -> Self:
+        """Take rows away: exactly those learned with the present pivots, or all if all rows are kept; O(b r² + r³)."""
+        model = self._folded
+        F = model.features.transform(X)
+        prior_trace = float(namespace(X).sum(double(self.kernel.diag(X))))
+        statistics = model.posterior.statistics.unlearn(F, y, prior_trace)
+        window = replace(model.window, weights=_without(model.window, X, double(y)))
+        return replace(model, posterior=statistics.solve(self.noise), window=window)._settled()
+
+    def merge(self, other: Self) -> Self:
+        """Add what another machine has learned, O(r³); exactly, if its pivots are the same.
+
+        Otherwise its pivots join, its statistics are written in the features of all, and pivots are dropped,
+        the weakest first, until there are `max_rank` again.
+        """
+        mine, theirs = self._folded, other._folded
+        xp = namespace(mine.features.Z)
+        same = mine.features.Z.shape == theirs.features.Z.shape and bool(
+            xp.all(mine.features.Z == theirs.features.Z)
+        )
+        if not same:
+            mine = mine._joined_by(theirs.features)
+        # φ_theirs = Tφ with T = V' k(Z', Z) Vᵀ; rows of T are orthonormal, so Tᵀφ_theirs is the best guess at φ.
+        between = double(mine.kernel.block(theirs.features.Z, mine.features.Z))
+        T = double(theirs.features.V) @ between @ xp.matrix_transpose(double(mine.features.V))
+        statistics = theirs.posterior.statistics.transform(xp.matrix_transpose(T))
+        rows = replace(theirs.window, F=mine.features.transform(theirs.window.X))
+        merged = replace(
+            mine,
+            posterior=mine.posterior.statistics.merge(statistics).solve(self.noise),
+            window=mine.window.join(rows),
+        )
+        while merged.rank > merged.max_rank:
+            merged = merged._settled()
+            losses = to_host(merged._count_losses()) * merged._learned(merged.posterior.weights)
+            excess = min(merged.rank - merged.max_rank, 20)
+            merged = merged._dismiss([int(j) for j in np.argsort(losses)[:excess]])
+        return replace(merged._settled(), losses=merged._count_losses())
+
+    def _joined_by(self, others: Pivots) -> Self:
+        """Admit the pivots of another model, but for those that mine explain."""
+        F = double(self.features.transform(others.Z))
+        residual = double(self.kernel.block(others.Z)) - F @ namespace(F).matrix_transpose(F)
+        chosen, _ = self._draw(residual, others.rank)
+        y = zeros((others.rank, self.window.y.shape[1]), self.window.y)
+        return self._admit(Rows(others.Z, y, cast(F, others.Z.dtype), y[:, 0]), chosen)
 
     def _fold(self, block: Rows) -> Self:
         """Add rows to the statistics and to the window."""
@@ -246,6 +314,17 @@ class PivotedModel:
         window = self.window if self.window_size is None else self.window.last(self.window_size)
         posterior = self.posterior.statistics.solve(self.noise + self._unseen)
         return replace(self, posterior=posterior, window=window, recent=Recent())
+
+    def _with_noise(self) -> Self:
+        """Estimate the noise anew: what the fit leaves of the targets, less what the pivots do not see.
+
+        One step of MacKay's fixed point a fold, at most a factor of two.
+        """
+        if not self.adapt_noise:
+            return self
+        left = self.posterior.residual_variance() - self._unseen
+        noise = min(max(left, 0.5 * self.noise), 2.0 * self.noise)
+        return replace(self, noise=noise)._settled()
 
     @property
     def _unseen(self) -> float:
@@ -290,7 +369,13 @@ class PivotedModel:
         return list(factor.pivots), factor.U
 
     def _fill(self, block: Rows) -> Self:
-        chosen, _ = self._draw(self._residual(block), self.max_rank - self.rank)
+        residual = self._residual(block)
+        chosen, columns = self._draw(residual, self.max_rank - self.rank)
+        if self.tolerance is not None:
+            # Of the pivots drawn, in their order, only as many as explain enough of the block.
+            prior = to_host(double(self.kernel.diag(block.X))).sum()
+            left = np.trace(to_host(residual)) - np.cumsum((to_host(columns) ** 2).sum(axis=0))
+            chosen = chosen[: 1 + int((left > self.tolerance * prior).sum())]
         return replace(self, reviews=self.reviews + 1)._admit(block, chosen)
 
     def _swap(self, block: Rows, before: Posterior, moved: float) -> Self:
@@ -387,6 +472,18 @@ class PivotedModel:
         return replace(
             self, features=features, posterior=statistics.solve(self.noise), window=window, changes=0
         )
+
+
+def _without(window: Rows, X: Array, y: Array) -> Array:
+    """Give the weights of the window with one row set to zero for each row of X and y that is in it."""
+    weights = to_host(window.weights).copy()
+    have, gone = (
+        to_host(namespace(X).concat([double(a), b], axis=1)) for a, b in ((window.X, window.y), (X, y))
+    )
+    for row in gone:
+        at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))
+        weights[at[:1]] = 0.0
+    return asarray_like(weights, window.weights)
 
 
 def _novel(X: Array) -> float:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Self
 
 from .._arrays import Array, double, namespace
+from ..errors import InputError
 from ..features import Pivots, whiten
 from ..kernels import Kernel
 from ..statistics import NormalEquations, Posterior
@@ -63,6 +64,11 @@ class RecursiveModel:
         return self.features.rank
 
     @property
+    def prior_trace(self) -> float:
+        """See Model."""
+        return self.statistics.prior_trace
+
+    @property
     def largest_batch(self) -> int | None:
         """Two thousand: whitening is O(b³)."""
         return 2000
@@ -80,6 +86,25 @@ class RecursiveModel:
             statistics=self.statistics.learn(F, y, prior_trace, log_whitening),
             trace_error=self.trace_error + unseen,
         )
+
+    def unlearn(self, X: Array, y: Array) -> Self:
+        """Take a batch away as it was learned; O(b r² + b³)."""
+        F = double(self.features.transform(X))
+        prior, diagonal = double(self.kernel.block(X)), double(self.kernel.diag(X))
+        prior_trace = float(namespace(F).sum(diagonal))
+        unseen = prior_trace - float(namespace(F).sum(F * F))
+        F, y, log_whitening = whiten(F, double(y), prior, self.noise)
+        statistics = self.statistics.unlearn(F, y, prior_trace, log_whitening)
+        return replace(self, statistics=statistics, trace_error=self.trace_error - unseen)
+
+    def merge(self, other: Self) -> Self:
+        """Add what another machine has learned on the same basis; O(r²)."""
+        if not _same(self.features.Z, other.features.Z):
+            raise InputError(
+                "rgp merges on one basis only; give both the same `basis`, or use method='pivoted'"
+            )
+        statistics = self.statistics.merge(other.statistics)
+        return replace(self, statistics=statistics, trace_error=self.trace_error + other.trace_error)
 
     def forget(self, rate: float) -> Self:
         """Weigh all that was learned by `rate`; O(r²)."""
@@ -100,3 +125,7 @@ class RecursiveModel:
     def log_evidence(self) -> float:
         """See Model; of the model in which batches are independent given the basis."""
         return self._posterior.log_evidence
+
+
+def _same(a: Array, b: Array) -> bool:
+    return a.shape == b.shape and bool(namespace(a).all(a == b))
