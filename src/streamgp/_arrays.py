@@ -202,27 +202,34 @@ def gram(rows: Array) -> Array:
 
 
 @lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    # Looking the libraries up costs 0.6 ms, using the result 9 µs.
-    return ThreadpoolController()
+def _blas_pools() -> tuple[list[Any], list[Any]]:
+    """NumPy's BLAS pools and all others, as threadpoolctl's controllers. Looking them up costs 0.6 ms."""
+    pools = [p for p in ThreadpoolController().lib_controllers if p.user_api == "blas"]
+    ours = [p for p in pools if "numpy" in str(p.filepath).rsplit("site-packages", 1)[-1]]
+    return ours, [p for p in pools if p not in ours]
 
 
 _limit_lock = threading.Lock()
 _limit_depth = 0
-_limit: Any = None
+_limit_before: list[tuple[Any, int]] = []
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold every BLAS pool at one thread, until the last of the threads that asked for it leaves.
+def blas_threads(*, many: bool) -> Iterator[None]:
+    """Hold every BLAS pool at one thread, or, for `many`, all but NumPy's.
 
-    NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's; work
-    that is large enough is split by `in_parallel` instead.
+    NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's, and
+    against threads of our own: never may two of the three have work for every core. A model that splits
+    its work by `in_parallel` asks for one, the others for many. Until the last of the threads that are
+    inside leaves, what the first one asked for holds.
     """
-    global _limit_depth, _limit
+    global _limit_depth
     with _limit_lock:
         if _limit_depth == 0:
-            _limit = _controller().limit(limits=1, user_api="blas")
+            ours, others = _blas_pools()
+            _limit_before[:] = [(pool, pool.num_threads) for pool in (*ours, *others)]
+            for pool in others if many else (*ours, *others):
+                pool.set_num_threads(1)
         _limit_depth += 1
     try:
         yield
@@ -230,7 +237,8 @@ def one_blas_thread() -> Iterator[None]:
         with _limit_lock:
             _limit_depth -= 1
             if _limit_depth == 0:
-                _limit.restore_original_limits()
+                for pool, before in _limit_before:
+                    pool.set_num_threads(before)
 
 
 def workers() -> int:

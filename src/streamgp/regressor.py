@@ -18,12 +18,12 @@ from . import tuning, validation
 from ._arrays import (
     Array,
     asarray_like,
+    blas_threads,
     cast,
     diagonal_matrix,
     double,
     eps,
     namespace,
-    one_blas_thread,
     slices,
     to_host,
     zeros,
@@ -38,6 +38,8 @@ Method = Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"]
 
 # Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
 WARM_UP = 50
+# Methods whose work is large products on one matrix; the others split their rows among threads themselves.
+OWN_BLAS = ("pivoted", "rgp")
 # Rows handed to a model, or predicted, at once: bounds the memory that a large batch needs.
 CHUNK = 2000
 
@@ -188,7 +190,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = batch.X, batch.y
         if self._fitted:
             validation.check_targets(batch, self._stream.scale.shape[0], self._stream.one_dimensional)
-        with one_blas_thread():
+        with blas_threads(many=self.method in OWN_BLAS):
             stream = self._stream if self._fitted else None
             if stream is not None and stream.waiting is None:
                 model = stream.model
@@ -281,7 +283,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         if batch.X.shape[0] > model.count:
             raise InputError(f"{batch.X.shape[0]} rows are more than the {model.count:g} that were learned")
-        with one_blas_thread():
+        with blas_threads(many=self.method in OWN_BLAS):
             model = model.unlearn(batch.X, validation.standardised(batch.y, stream.offset, stream.scale))
         fresh._stream = replace(stream, model=model, rows_seen=stream.rows_seen - batch.X.shape[0])
         self.__dict__ = fresh.__dict__
@@ -296,7 +298,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(other)
         mine, theirs = self._stream, other._stream
         validation.check_mergeable(mine, theirs)
-        with one_blas_thread():
+        with blas_threads(many=self.method in OWN_BLAS):
             model = mine.model.merge(theirs.model)  # type: ignore[attr-defined]
         self._stream = replace(mine, model=model, rows_seen=mine.rows_seen + theirs.rows_seen)
         return self
@@ -335,7 +337,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         stream = self._stream
         X = validation.rows(self, X, stream.like)
-        with one_blas_thread():
+        with blas_threads(many=self.method in OWN_BLAS):
             if return_cov:
                 out = stream.model.predict(X, variance=False, covariance=True)
                 return self._mean(out.mean), self._covariance(X, out, latent)
@@ -415,7 +417,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         stream = self._stream
         log_scale = float(np.log(to_host(stream.scale)).sum())
-        with one_blas_thread():
+        with blas_threads(many=self.method in OWN_BLAS):
             return stream.model.log_evidence() - stream.model.count * log_scale
 
     # What was learned
