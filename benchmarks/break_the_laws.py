@@ -84,8 +84,8 @@ DAMAGE = [
     (
         "7 a refusal changes nothing",
         "regressor.py",
-        "        fresh = copy.copy(self)\n        fresh._learn(X, y)",
-        "        fresh = self\n        fresh._learn(X, y)",
+        "return self._commit(copy.copy(self), X, y)",
+        "return self._commit(self, X, y)",
         "leaves_no_trace or bit_for_bit or out_of_range",
     ),
     (
@@ -123,6 +123,34 @@ DAMAGE = [
         "return Start(offset, deviation,",
         "return Start(offset, scale,",
         "test_units",
+    ),
+    (
+        "pivoted: dropping is exact",
+        "features.py",
+        "xp.take(turned, kept, axis=1)",
+        "1.001 * xp.take(turned, kept, axis=1)",
+        "see_every or sees_every or orthonormal_after",
+    ),
+    (
+        "pivoted: rows that wait count",
+        "statistics.py",
+        "cross @ self._alpha, leverage",
+        "0.9 * cross @ self._alpha, leverage",
+        "that_wait",
+    ),
+    (
+        "pivoted: merging is exact",
+        "models/pivoted.py",
+        "posterior=mine.posterior.statistics.merge(statistics)",
+        "posterior=mine.posterior.statistics",
+        "merge_exactly",
+    ),
+    (
+        "pivoted: forgetting",
+        "models/pivoted.py",
+        "statistics = model.posterior.statistics.forget(rate)",
+        "statistics = model.posterior.statistics",
+        "turned_target",
     ),
 ]
 
