@@ -178,3 +178,7 @@ def test_a_complement_is_orthonormal_and_orthogonal_to_what_it_leaves_out(r, m):
     assert basis.shape == (r, r - m)
     assert_allclose(basis.T @ basis, np.eye(r - m), atol=1e-14 * r)
     assert_allclose(basis.T @ directions, 0, atol=1e-13 * r)
+    whole = lowrank.Complement.of(directions).turn(np.eye(r))
+    assert_allclose(whole @ whole.T, np.eye(r), atol=1e-14 * r)
+    A = directions @ directions.T + np.eye(r)
+    assert_allclose(lowrank.Complement.of(directions).both(A), whole.T @ A @ whole, atol=1e-12 * r)

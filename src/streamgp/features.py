@@ -82,6 +82,24 @@ class Pivots:
         top = xp.concat([self.V, zeros((r, m), self.V)], axis=1)
         return Pivots(self.kernel, xp.concat([self.Z, X], axis=0), xp.concat([top, bottom], axis=0))
 
+    def exchange(self, pivots: Sequence[int], complement: Complement, X: Array, F: Array, L: Array) -> Pivots:
+        """Put the rows of X (m, d) in the places of the pivots numbered so; O(m r²).
+
+        `complement` is of these pivots' directions, F (m, r − m) the features of X in what is left of it, LLᵀ
+        (m, m) what these miss. The new features come first.
+        """
+        xp, m = namespace(X), X.shape[0]
+        V = xp.matrix_transpose(complement.turn(xp.matrix_transpose(self.V)))
+        V = xp.asarray(V, copy=True)
+        inverse = solve_lower(L, eye(m, L))
+        V[:m, :] = -1.0 * (inverse @ (F @ V[m:, :]))
+        Z = xp.asarray(self.Z, copy=True)
+        for i, pivot in enumerate(pivots):
+            V[:, pivot] = 0.0
+            V[:m, pivot] = inverse[:, i]
+            Z[pivot, :] = X[i, :]
+        return Pivots(self.kernel, Z, V)
+
     def drop(self, pivots: Sequence[int]) -> tuple[Pivots, Complement]:
         """Leave out the pivots numbered so; the complement turns old features into new ones, exactly. O(m r²)."""
         xp = namespace(self.V)

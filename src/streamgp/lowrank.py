@@ -232,7 +232,7 @@ def pivoted_cholesky(
 
 @dataclass(frozen=True)
 class Complement:
-    """An orthonormal basis of what is orthogonal to given directions, as Householder reflections I − Y T Yᵀ.
+    """An orthonormal basis whose first m axes span given directions: the symmetric reflection I − Y T Yᵀ.
 
     Attributes
     ----------
@@ -244,21 +244,21 @@ class Complement:
 
     @classmethod
     def of(cls, directions: Array) -> Complement:
-        """Reflect so that the m columns of `directions` (r, m), independent, come first; O(r m²)."""
+        """Find the reflection that takes the first m axes to the span of `directions` (r, m); O(r m²).
+
+        With Q an orthonormal basis of the span, turned so that its top block is −H, H positive
+        semi-definite, Y = [I; 0] − Q and YᵀY = 2(I + H): never singular.
+        """
         xp, (r, m) = namespace(directions), directions.shape
-        rest = xp.asarray(directions, copy=True)
-        Y, T = zeros((r, m), directions), zeros((m, m), directions)
-        for j in range(m):
-            v = zeros((r,), directions)
-            v[j:] = rest[j:, j]
-            size = float(xp.linalg.vector_norm(v))
-            v[j] += size if float(v[j]) >= 0 else -size
-            v = v / float(xp.linalg.vector_norm(v))
-            rest = rest - 2.0 * v[:, None] * (v @ rest)[None, :]
-            T[:j, j] = -2.0 * (T[:j, :j] @ (v @ Y[:, :j]))
-            T[j, j] = 2.0
-            Y[:, j] = v
-        return cls(Y, T)
+        Q = xp.linalg.qr(directions, mode="reduced")[0]
+        U, s, Wt = xp.linalg.svd(Q[:m, :])
+        Q = -1.0 * (Q @ xp.matrix_transpose(U @ Wt))
+        Y = xp.concat([eye(m, Q), zeros((r - m, m), Q)], axis=0) - Q
+        return cls(Y, (U / (1.0 + s)[None, :]) @ xp.matrix_transpose(U))
+
+    def turn(self, F: Array) -> Array:
+        """Give the rows of F (n, r) in the new axes; O(n r m)."""
+        return F - ((F @ self.Y) @ self.T) @ namespace(F).matrix_transpose(self.Y)
 
     def rows(self, F: Array) -> Array:
         """Give the rows of F (n, r) in the basis of the complement; (n, r − m), O(n r m)."""
@@ -266,13 +266,11 @@ class Complement:
         return F[:, m:] - ((F @ self.Y) @ self.T) @ namespace(F).matrix_transpose(self.Y[m:, :])
 
     def both(self, A: Array) -> Array:
-        """Give a symmetric A (r, r) in the basis of the complement; (r − m, r − m), O(r² m)."""
-        xp, m, Y = namespace(A), self.Y.shape[1], self.Y
+        """Give a symmetric A (r, r) in the new axes; O(r² m)."""
+        xp, Y = namespace(A), self.Y
         W = (A @ Y) @ self.T
-        W = W - 0.5 * (Y @ (xp.matrix_transpose(self.T) @ (xp.matrix_transpose(Y) @ W)))
-        left = xp.concat([W[m:, :], Y[m:, :]], axis=1)
-        right = xp.concat([Y[m:, :], W[m:, :]], axis=1)
-        return A[m:, m:] - left @ xp.matrix_transpose(right)
+        W = W - 0.5 * (Y @ (self.T @ (xp.matrix_transpose(Y) @ W)))
+        return A - xp.concat([W, Y], axis=1) @ xp.matrix_transpose(xp.concat([Y, W], axis=1))
 
 
 def truncate(S: Array, V: Array, rank: int, definite: bool = False) -> Factor:

@@ -152,9 +152,24 @@ class NormalEquations:
 
     def drop(self, complement: Complement) -> Self:
         """Rewrite for the features that are left when some directions are dropped; O(r² m). Exact."""
-        xp = namespace(self.gram)
+        xp, m = namespace(self.gram), complement.T.shape[0]
         moment = xp.matrix_transpose(complement.rows(xp.matrix_transpose(self.moment)))
-        return replace(self, gram=complement.both(self.gram), moment=moment)
+        return replace(self, gram=complement.both(self.gram)[m:, m:], moment=moment)
+
+    def exchange(self, complement: Complement, F: Array, y: Array, weights: Array) -> Self:
+        """Drop the first m of the new axes and put new features in their place; O(r² m + W r m).
+
+        F (W, r) are the rows that have the new features, these first; y (W, q) and weights (W,) as in `extend`.
+        """
+        xp, m = namespace(self.gram), complement.T.shape[0]
+        F = double(F)
+        weighed = xp.matrix_transpose(F[:, :m] * weights[:, None])
+        gram, cross = complement.both(self.gram), weighed @ F
+        moment = xp.matrix_transpose(complement.turn(xp.matrix_transpose(self.moment)))
+        gram[:m, :], gram[:, :m] = cross, xp.matrix_transpose(cross)
+        moment = xp.asarray(moment, copy=True)
+        moment[:m, :] = weighed @ y
+        return replace(self, gram=gram, moment=moment)
 
     @property
     def trace_error(self) -> float:

@@ -30,7 +30,7 @@ from .._arrays import (
 )
 from ..features import Pivots
 from ..kernels import Kernel
-from ..lowrank import pivoted_cholesky
+from ..lowrank import Complement, pivoted_cholesky
 from ..statistics import Conditioned, NormalEquations, Posterior
 from .base import Prediction, Recent
 
@@ -403,8 +403,34 @@ class PivotedModel:
         if not n_swaps:
             return model
         newcomers = [chosen[i] for i in best[:n_swaps]]
-        model = model._dismiss([int(j) for j in weakest[:n_swaps]])
-        return model._admit(model.window.last(n), newcomers)._rebased()
+        return model._exchange([int(j) for j in weakest[:n_swaps]], newcomers, n)._rebased()
+
+    def _exchange(self, pivots: list[int], newcomers: list[int], n: int) -> Self:
+        """Drop pivots and put rows of the last n in their places; every row of the window learns them."""
+        xp, window, m = namespace(self.window.X), self.window, len(pivots)
+        complement = Complement.of(xp.take(double(self.features.V), index(pivots, self.features.V), axis=1))
+        at = index([window.count - n + i for i in newcomers], window.X)
+        F = complement.turn(double(window.F))
+        X, kept = xp.take(window.X, at, axis=0), xp.take(F, at, axis=0)[:, m:]
+        own = double(self.kernel.block(X)) - kept @ xp.matrix_transpose(kept)
+        L = cholesky(own, "what the pivots leave of the new ones")
+        cross = double(self.kernel.block(window.X, X)) - F[:, m:] @ xp.matrix_transpose(kept)
+        F[:, :m] = solve_lower_rows(L, cross)
+        statistics = self.posterior.statistics.exchange(complement, F, window.y, window.weights)
+        losses = xp.asarray(self.losses, copy=True)
+        fresh = _fresh_losses(F[:, :m], L) / statistics.count
+        for i, pivot in enumerate(pivots):
+            losses[pivot] = fresh[i]
+        dtype = self.features.V.dtype
+        narrow = Complement(cast(complement.Y, dtype), cast(complement.T, dtype))
+        return replace(
+            self,
+            features=self.features.exchange(pivots, narrow, X, cast(kept, dtype), cast(L, dtype)),
+            posterior=statistics.solve(self.noise),
+            window=replace(window, F=cast(F, window.F.dtype)),
+            losses=losses,
+            changes=self.changes + m,
+        )
 
     def _count_losses(self) -> Array:
         """Give what each pivot explains of a row, on average and its own row aside: (uᵀAu − 1/P)/n, (r,)."""
@@ -446,10 +472,7 @@ class PivotedModel:
         cross = double(self.kernel.block(window.X, X)) - double(window.F) @ xp.matrix_transpose(double(F))
         G = solve_lower_rows(L, cross)
         statistics = self.posterior.statistics.extend(window.F, G, window.y, window.weights)
-        # The newcomers' losses until the next count: G L⁻¹ is what each row takes from each of them.
-        taken = xp.matrix_transpose(solve_lower(L, xp.matrix_transpose(G), transpose=True))
-        spread = 1.0 / xp.sum(solve_lower(L, eye(len(chosen), L)) ** 2, axis=0)
-        fresh = xp.sum(taken * taken, axis=0) * spread / statistics.count
+        fresh = _fresh_losses(G, L) / statistics.count
         return replace(
             self,
             features=self.features.extend(X, F, cast(L, X.dtype)),
@@ -472,6 +495,14 @@ class PivotedModel:
         return replace(
             self, features=features, posterior=statistics.solve(self.noise), window=window, changes=0
         )
+
+
+def _fresh_losses(G: Array, L: Array) -> Array:
+    """Give what new pivots explain of the rows with features G (W, m), summed: their loss until the next count."""
+    xp = namespace(G)
+    taken = xp.matrix_transpose(solve_lower(L, xp.matrix_transpose(G), transpose=True))  # G L⁻¹
+    spread = 1.0 / xp.sum(solve_lower(L, eye(L.shape[0], L)) ** 2, axis=0)
+    return xp.sum(taken * taken, axis=0) * spread
 
 
 def _without(window: Rows, X: Array, y: Array) -> Array:
