@@ -38,6 +38,8 @@ Method = Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"]
 
 # Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
 WARM_UP = 50
+# Noise that is estimated anew does not fall below this share of where it started.
+LEAST_NOISE = 1e-4
 # Methods whose work is large products on one matrix; the others split their rows among threads themselves.
 OWN_BLAS = ("pivoted", "rgp")
 # Rows handed to a model, or predicted, at once: bounds the memory that a large batch needs.
@@ -172,7 +174,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
 
         Raises with the model unchanged: the next state is built whole, then assigned at once. Arguments of
-        the constructor that were changed since the first batch take effect at the next `fit`.
+        the constructor that were changed since the first batch take effect at the next `fit`; `forgetting` at
+        once.
         """
         return self._commit(copy.copy(self), X, y)
 
@@ -246,7 +249,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 rank,
                 window,
                 self.tolerance if self.rank == "auto" else None,
-                self.noise == "auto",
+                LEAST_NOISE * noise if self.noise == "auto" else None,
                 self._seed,
                 X,
                 y,
@@ -384,6 +387,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Raise variances below zero to it; those that are not rounding are counted in a warning."""
         xp, model = namespace(variance), self._stream.model
         prior = float(xp.max(xp.abs(double(model.kernel.diag(X)))))
+        prior = max(prior, model.prior_trace / max(model.count, 1.0))
         negative = int(xp.sum(xp.astype(variance < -10 * model.rank**0.5 * eps(X) * prior, xp.int64)))
         if negative:
             if not model.kernel.positive_semidefinite:

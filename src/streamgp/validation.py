@@ -168,11 +168,10 @@ def check_mergeable(mine: Any, theirs: Any) -> None:
         raise InputError("both must have learned arrays of one library, and targets of one shape")
     if mine.like.shape != theirs.like.shape or mine.scale.shape != theirs.scale.shape:
         raise InputError("both must have the same number of features and of outputs")
-    alike = mine.model.kernel == theirs.model.kernel and mine.model.noise == theirs.model.noise
+    estimated = all(getattr(m.model, "least_noise", None) is not None for m in (mine, theirs))
+    alike = mine.model.kernel == theirs.model.kernel and (estimated or mine.model.noise == theirs.model.noise)
     if not alike or not bool((mine.offset == theirs.offset).all() and (mine.scale == theirs.scale).all()):
-        raise InputError(
-            "both must have the same kernel and noise; give them, or let both start from one pickled copy"
-        )
+        raise InputError("both must have the same kernel and noise; give the kernel to both")
 
 
 def standardised(y: Array, offset: Array, scale: Array) -> Array:

@@ -28,6 +28,7 @@ from .._arrays import (
     to_host,
     zeros,
 )
+from ..errors import InputError
 from ..features import Pivots
 from ..kernels import Kernel
 from ..lowrank import Complement, pivoted_cholesky
@@ -87,8 +88,9 @@ class PivotedModel:
         Rows remembered for new pivots; None for all of them (`memory="rows"`).
     tolerance : float or None
         Take no more pivots than it needs to explain all but this share of the prior variance.
-    adapt_noise : bool
-        Estimate the noise anew from the statistics whenever rows are folded in.
+    least_noise : float or None
+        Estimate the noise anew from the statistics whenever rows are folded in, and not below this; None to
+        leave it as it was given.
     posterior : Posterior
         Of all rows that were folded in; holds the statistics.
     window : Rows
@@ -106,7 +108,7 @@ class PivotedModel:
     max_rank: int
     window_size: int | None
     tolerance: float | None
-    adapt_noise: bool
+    least_noise: float | None
     seed: int
     posterior: Posterior
     window: Rows
@@ -126,7 +128,7 @@ class PivotedModel:
         max_rank: int,
         window_size: int | None,
         tolerance: float | None,
-        adapt_noise: bool,
+        least_noise: float | None,
         seed: int,
         X: Array,
         y: Array,
@@ -140,7 +142,7 @@ class PivotedModel:
             max_rank,
             window_size,
             tolerance,
-            adapt_noise,
+            least_noise,
             seed,
             posterior,
             none,
@@ -192,11 +194,11 @@ class PivotedModel:
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
         """See Model. m·r kernel entries; O(m r²)."""
         if covariance:
-            model = self._folded
-            F = model.features.transform(X)
-            return Prediction(
-                model.posterior.mean(F), covariance=model.posterior.covariance(F, model.kernel.block(X))
+            F, posterior = (
+                self.features.transform(X),
+                self._folded.posterior.statistics.solve(self.posterior.noise),
             )
+            return Prediction(posterior.mean(F), covariance=posterior.covariance(F, self.kernel.block(X)))
         F = self._features_of(X)
         if self.conditioned is None:
             mean = self.posterior.mean(F)
@@ -221,10 +223,13 @@ class PivotedModel:
         Fewer than REVIEW rows wait, and only the posterior takes note of them, in O(b r²).
         """
         F = self._features_of(X)
-        rows = Rows(X, double(y), F, double(namespace(y).ones_like(y[:, 0])))
+        # A copy, since the caller may write its next rows into the same memory.
+        kept = namespace(X).asarray(X, copy=True)
+        rows = Rows(kept, double(y), F, double(namespace(y).ones_like(y[:, 0])))
         block = self.pending.join(rows) if self.pending.count else rows
         novel = self.rank < self.max_rank and self._is_novel(self._unexplained(X, F), self.kernel.diag(X))
-        if block.count < REVIEW and not novel and self.rank:
+        due = self.unreviewed + block.count >= 2 * REVIEW
+        if block.count < REVIEW and not novel and not due and self.rank:
             given = self.conditioned
             given = Conditioned.on(self.posterior, F, y) if given is None else given.add(F, y)
             return replace(self, pending=block, conditioned=given, recent=Recent())
@@ -247,10 +252,18 @@ class PivotedModel:
     def unlearn(self, X: Array, y: Array) -> Self:
         """Take rows away: exactly those learned with the present pivots, or all if all rows are kept; O(b r² + r³)."""
         model = self._folded
-        F = model.features.transform(X)
-        prior_trace = float(namespace(X).sum(double(self.kernel.diag(X))))
-        statistics = model.posterior.statistics.unlearn(F, y, prior_trace)
-        window = replace(model.window, weights=_without(model.window, X, double(y)))
+        weights, gone = _without(model.window, X, double(y))
+        F, xp = double(model.features.transform(X)), namespace(X)
+        prior_trace = float(xp.sum(double(self.kernel.diag(X)) * gone))
+        root = xp.sqrt(gone)[:, None]
+        statistics = model.posterior.statistics.unlearn(F * root, double(y) * root, prior_trace)
+        count = model.posterior.statistics.count - float(xp.sum(gone))
+        statistics = replace(statistics, count=count)
+        if statistics.trace_error < -1e-6 * model.posterior.statistics.prior_trace or count < -1e-6:
+            raise InputError(
+                "some of these rows were not learned, or were taken away before; the model is unchanged"
+            )
+        window = replace(model.window, weights=weights)
         return replace(model, posterior=statistics.solve(self.noise), window=window)._settled()
 
     def merge(self, other: Self) -> Self:
@@ -270,7 +283,7 @@ class PivotedModel:
         between = double(mine.kernel.block(theirs.features.Z, mine.features.Z))
         T = double(theirs.features.V) @ between @ xp.matrix_transpose(double(mine.features.V))
         statistics = theirs.posterior.statistics.transform(xp.matrix_transpose(T))
-        rows = replace(theirs.window, F=mine.features.transform(theirs.window.X))
+        rows = replace(theirs.window, F=cast(double(theirs.window.F) @ T, mine.window.F.dtype))
         merged = replace(
             mine,
             posterior=mine.posterior.statistics.merge(statistics).solve(self.noise),
@@ -285,9 +298,11 @@ class PivotedModel:
 
     def _joined_by(self, others: Pivots) -> Self:
         """Admit the pivots of another model, but for those that mine explain."""
+        if not others.rank:
+            return self
         F = double(self.features.transform(others.Z))
         residual = double(self.kernel.block(others.Z)) - F @ namespace(F).matrix_transpose(F)
-        chosen, _ = self._draw(residual, others.rank)
+        chosen, _ = self._draw(residual, double(self.kernel.diag(others.Z)), others.rank)
         y = zeros((others.rank, self.window.y.shape[1]), self.window.y)
         return self._admit(Rows(others.Z, y, cast(F, others.Z.dtype), y[:, 0]), chosen)
 
@@ -318,19 +333,20 @@ class PivotedModel:
     def _with_noise(self) -> Self:
         """Estimate the noise anew: what the fit leaves of the targets, less what the pivots do not see.
 
-        One step of MacKay's fixed point a fold, at most a factor of two.
+        One step of MacKay's fixed point a fold: down by a factor of two at the most and never below a small
+        share of where it started, up by ten.
         """
-        if not self.adapt_noise:
+        if self.least_noise is None:
             return self
         left = self.posterior.residual_variance() - self._unseen
-        noise = min(max(left, 0.5 * self.noise), 2.0 * self.noise)
+        noise = min(max(left, 0.5 * self.noise, self.least_noise), 10.0 * self.noise)
         return replace(self, noise=noise)._settled()
 
     @property
     def _unseen(self) -> float:
         """The prior variance that the pivots leave unexplained of a row, on average over all rows learned."""
         statistics = self.posterior.statistics
-        return max(statistics.trace_error, 0.0) / statistics.count
+        return max(statistics.trace_error, 0.0) / statistics.count if statistics.count > 0 else 0.0
 
     # Choosing pivots
 
@@ -340,11 +356,11 @@ class PivotedModel:
         `before` is the posterior before the block, whose factor is known already.
         """
         if self.rank < self.max_rank:
-            return self._fill(self.window.last(n_new)) if novel else self
+            return replace(self._fill(self.window.last(n_new)) if novel else self, unreviewed=0)
         block = self.window.last(min(max(n_new, REVIEW), 500))
         unexplained = self._unexplained(block.X, block.F)
         mean = float(namespace(unexplained).sum(unexplained)) / block.count
-        moved = mean / max(self._unseen, np.finfo(float).tiny)
+        moved = mean / max(self._unseen, 1e-6 * mean) if mean > 0 else 1.0
         if self.unreviewed < (REVIEW if moved > MOVED else 2 * REVIEW):
             return self
         return self._swap(block, before, min(max(moved, 1.0), 6.0))
@@ -354,23 +370,29 @@ class PivotedModel:
         F = double(block.F)
         return double(self.kernel.block(block.X)) - F @ namespace(F).matrix_transpose(F)
 
-    def _draw(self, residual: Array, n_most: int) -> tuple[list[int], Array]:
-        """Draw rows in proportion to what is not explained of them; their columns of the factor are (n, m)."""
+    def _draw(self, residual: Array, prior: Array, n_most: int) -> tuple[list[int], Array]:
+        """Draw rows in proportion to the share of their prior variance (n,) that is not explained.
+
+        Their columns of the factor of the residual (n, n) are (n, m).
+        """
         xp = namespace(residual)
-        diagonal = clip_below(xp.linalg.diagonal(residual) + 0.0, 0.0)
-        prior = float(xp.max(double(self.kernel.diag(self.window.X))))
-        largest = float(xp.max(diagonal))
-        threshold = _novel(self.window.X) * prior
+        # In units of each row's prior deviation, so that one far row does not hide what the others lack.
+        scale = xp.sqrt(prior)
+        scale = xp.where(scale > 0, scale, xp.ones_like(scale))
+        relative = residual / (scale[:, None] * scale[None, :])
+        diagonal = clip_below(xp.linalg.diagonal(relative) + 0.0, 0.0)
+        largest = float(xp.max(diagonal)) if diagonal.shape[0] else 0.0
+        threshold = _novel(self.features.Z)
         if not largest > threshold:
             return [], residual[:, :0]
         factor = pivoted_cholesky(
-            lambda i: residual[:, i], diagonal, n_most, threshold / largest, (self.seed, self.reviews)
+            lambda i: relative[:, i], diagonal, n_most, threshold / largest, (self.seed, self.reviews)
         )
-        return list(factor.pivots), factor.U
+        return list(factor.pivots), factor.U * scale[:, None]
 
     def _fill(self, block: Rows) -> Self:
         residual = self._residual(block)
-        chosen, columns = self._draw(residual, self.max_rank - self.rank)
+        chosen, columns = self._draw(residual, double(self.kernel.diag(block.X)), self.max_rank - self.rank)
         if self.tolerance is not None:
             # Of the pivots drawn, in their order, only as many as explain enough of the block.
             prior = to_host(double(self.kernel.diag(block.X))).sum()
@@ -388,7 +410,7 @@ class PivotedModel:
         n = block.count
         residual = self._residual(block)
         n_most = round(SWAPS * self.unreviewed / REVIEW * moved)
-        chosen, columns = self._draw(residual, min(n_most, self.rank))
+        chosen, columns = self._draw(residual, double(self.kernel.diag(block.X)), min(n_most, self.rank))
         model = replace(self, reviews=self.reviews + 1, unreviewed=0)
         if not chosen or n < 2:
             return model
@@ -505,16 +527,17 @@ def _fresh_losses(G: Array, L: Array) -> Array:
     return xp.sum(taken * taken, axis=0) * spread
 
 
-def _without(window: Rows, X: Array, y: Array) -> Array:
-    """Give the weights of the window with one row set to zero for each row of X and y that is in it."""
-    weights = to_host(window.weights).copy()
-    have, gone = (
+def _without(window: Rows, X: Array, y: Array) -> tuple[Array, Array]:
+    """Give the weights of the window without the rows X and y, and what each of these weighed (1 if not in it)."""
+    weights, gone = to_host(window.weights).copy(), np.ones(X.shape[0])
+    have, lost = (
         to_host(namespace(X).concat([double(a), b], axis=1)) for a, b in ((window.X, window.y), (X, y))
     )
-    for row in gone:
-        at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))
-        weights[at[:1]] = 0.0
-    return asarray_like(weights, window.weights)
+    for i, row in enumerate(lost):
+        at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))[:1]
+        if at.size:
+            gone[i], weights[at] = weights[at[0]], 0.0
+    return asarray_like(weights, window.weights), asarray_like(gone, window.weights)
 
 
 def _novel(X: Array) -> float:
