@@ -152,6 +152,8 @@ DAMAGE = [
         "statistics = model.posterior.statistics",
         "turned_target",
     ),
+    ("4 drop", "lowrank.py", "W = W - 0.5 *", "W = W - 0.4 *", "test_dropping or complement"),
+    ("4 extend", "statistics.py", "weighed @ G], axis=1)", "0.9 * weighed @ G], axis=1)", "test_extending"),
 ]
 
 

@@ -3,6 +3,7 @@
 import pickle
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -480,14 +481,19 @@ def test_single_precision_with_little_noise_is_finite_and_has_an_evidence(method
         assert np.isfinite(gp.log_evidence())
 
 
-def test_negative_variances_beyond_rounding_are_counted_for_valid_kernels_too():
-    X = np.linspace(0, 6, 600, dtype=np.float32)[:, None]
-    gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), method="srmf", noise=1e-6, random_state=0)
-    gp.fit(X, np.sin(X[:, 0]))
-    raw = gp._stream.model.predict(X, variance=True, covariance=False).variance
-    if raw.min() < -1e-5:
-        with pytest.warns(NegativeVarianceWarning, match="rounding of float32"):
-            gp.predict(X, return_std=True)
+def test_negative_variances_beyond_rounding_are_counted_for_valid_kernels_too(monkeypatch):
+    gp = fitted("nrmf", kernel=kernels.SquaredExponential(1.0), noise=0.1)
+    model = type(gp._stream.model)
+    right = model.predict
+
+    def wrong(self, X, **asked):
+        out = right(self, X, **asked)
+        return replace(out, variance=out.variance - 2.0)
+
+    monkeypatch.setattr(model, "predict", wrong)
+    with pytest.warns(NegativeVarianceWarning, match=r"20 of 20 .* rounding of float64"):
+        _, std = gp.predict(X0, return_std=True, latent=True)
+    assert (std == 0).all()
 
 
 def test_a_refused_fit_does_not_move_the_users_generator():
