@@ -356,3 +356,19 @@ def test_spread_and_covariance_agree_while_rows_wait():
     other_mean, std = gp.predict(X, return_std=True)
     assert_allclose(mean, other_mean, atol=1e-9)
     assert_allclose(np.sqrt(np.diag(cov)), std, atol=1e-9)
+
+
+def test_machines_that_estimate_their_noise_merge_although_they_found_other_values():
+    X, y = wave(800)
+    one, two = (stream(X[i : i + 400], y[i : i + 400], 100, noise="auto") for i in (0, 400))
+    assert one.noise_ != two.noise_
+    assert one.merge(two).n_samples_seen_ == 800
+    assert np.isfinite(one.predict(X)).all()
+
+
+def test_a_machine_without_pivots_can_be_merged():
+    kernel, X = kernels.Linear(), np.random.default_rng(0).standard_normal((5, 2))
+    gp = StreamingGPRegressor(kernel, noise=0.01).partial_fit(X, X[:, 0])
+    before = gp.predict(X)
+    gp.merge(StreamingGPRegressor(kernel, noise=0.01).partial_fit(np.zeros((1, 2)), np.zeros(1)))
+    assert_allclose(gp.predict(X), before, atol=1e-9)
