@@ -298,8 +298,6 @@ class PivotedModel:
 
     def _joined_by(self, others: Pivots) -> Self:
         """Admit the pivots of another model, but for those that mine explain."""
-        if not others.rank:
-            return self
         F = double(self.features.transform(others.Z))
         residual = double(self.kernel.block(others.Z)) - F @ namespace(F).matrix_transpose(F)
         chosen, _ = self._draw(residual, double(self.kernel.diag(others.Z)), others.rank)
