@@ -70,7 +70,7 @@ DAMAGE = [
     (
         "4 transform",
         "statistics.py",
-        "moment=T @ self.moment",
+        "moment=product(T, self.moment)",
         "moment=self.moment[: T.shape[0]]",
         "test_transforming",
     ),
@@ -153,6 +153,13 @@ DAMAGE = [
         "turned_target",
     ),
     ("4 drop", "lowrank.py", "W = W - 0.5 *", "W = W - 0.4 *", "test_dropping or complement"),
+    (
+        "memory that lives",
+        "_arrays.py",
+        "sys.getrefcount(self._buffers[i]) == 2",
+        "sys.getrefcount(self._buffers[i]) > 0",
+        "never_given",
+    ),
     ("4 extend", "statistics.py", "weighed @ G], axis=1)", "0.9 * weighed @ G], axis=1)", "test_extending"),
 ]
 

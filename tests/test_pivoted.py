@@ -10,7 +10,7 @@ from conftest import Counting, wave
 from streamgp import StreamingGPRegressor, kernels
 from streamgp.errors import InputError
 from streamgp.evaluation import prequential, state_bytes
-from streamgp.models.pivoted import REVIEW, WINDOW
+from streamgp.models.pivoted import LULL, REVIEW, WINDOW
 
 KERNEL = 1.5 * kernels.SquaredExponential([0.5, 0.7, 0.6])
 
@@ -56,7 +56,7 @@ def test_with_bounded_memory_the_last_rows_see_every_pivot():
 
 
 def test_features_stay_orthonormal_after_thousands_of_changes():
-    X, y = drifting(20_000)
+    X, y = drifting(40_000)
     model = stream(X, y, 100, rank=40)._stream.model
     Z, V = model.features.Z, model.features.V
     assert model.reviews > 100
@@ -295,8 +295,8 @@ def test_noise_recovers_after_a_clean_stretch():
 def test_pivots_are_reviewed_with_forgetting_and_short_batches(batch):
     X, y = drifting(3000)
     model = stream(X, y, batch, rank=30, forgetting=0.999)._stream.model
-    assert model.reviews > 10
-    assert model.unreviewed < 2 * REVIEW + batch
+    assert model.reviews > 5
+    assert model.unreviewed < LULL + batch
 
 
 @pytest.mark.parametrize("kernel", [kernels.Linear(), kernels.BrownianPolynomial((0.0, 1.0))], ids=str)

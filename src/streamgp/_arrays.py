@@ -6,7 +6,9 @@ and LAPACK; every other library goes through the array API standard.
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +27,39 @@ from .errors import NumericalError
 Array: TypeAlias = Any
 Namespace: TypeAlias = Any
 T = TypeVar("T")
+
+# NumPy arrays of so many bytes are made in memory that was used before, where there is some.
+RECYCLED = 2**18
+
+
+class _Memory:
+    """Buffers for NumPy arrays, taken again once no array lies in them.
+
+    Large arrays come from the system in fresh pages and go back to it when they are dropped: at rank 500
+    the page faults of a batch cost more than its arithmetic. A list of the last few buffers is kept; one is
+    free when nothing but the list refers to it (a view refers to the buffer that it lies in).
+    """
+
+    def __init__(self, most: int = 24) -> None:
+        self._buffers: list[np.ndarray] = []
+        self._most = most
+        self._lock = threading.Lock()
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Give an array whose values are whatever was there."""
+        size = math.prod(shape) * dtype.itemsize
+        with self._lock:
+            for i in range(len(self._buffers)):
+                # Two references: the list's and the argument's.
+                if size <= self._buffers[i].nbytes <= 2 * size and sys.getrefcount(self._buffers[i]) == 2:
+                    return np.ndarray(shape, dtype, self._buffers[i])
+            # An eighth more than is asked for: a model that fills up asks for a little more each time.
+            self._buffers.append(np.empty(size + size // 8, dtype=np.uint8))
+            del self._buffers[: -self._most]
+            return np.ndarray(shape, dtype, self._buffers[-1])
+
+
+_memory = _Memory()
 
 
 def namespace(*arrays: Array) -> Namespace:
@@ -84,6 +119,8 @@ def double(x: Array) -> Array:
 
 def empty(shape: tuple[int, ...], like: Array) -> Array:
     """Make an array to be filled, of the library, device and dtype of `like`."""
+    if type(like) is np.ndarray and math.prod(shape) * like.itemsize >= RECYCLED:
+        return _memory.array(shape, like.dtype)
     return namespace(like).empty(shape, dtype=like.dtype, device=compat.device(like))
 
 
@@ -154,16 +191,75 @@ def finite(x: Array, what: str) -> Array:
     return x
 
 
-def cholesky(matrix: Array, what: str) -> Array:
-    """Give the lower Cholesky factor of an (r, r) matrix, or raise NumericalError naming `what`."""
-    try:
-        factor = namespace(matrix).linalg.cholesky(matrix)
-    except (np.linalg.LinAlgError, RuntimeError) as error:
+def copied(x: Array) -> Array:
+    """Copy an array."""
+    if type(x) is not np.ndarray:
+        return namespace(x).asarray(x, copy=True)
+    out = empty(x.shape, x)
+    np.copyto(out, x)
+    return out
+
+
+def joined(parts: Sequence[Array]) -> Array:
+    """Put arrays one below the other."""
+    if any(type(x) is not np.ndarray for x in parts):
+        return namespace(*parts).concat(list(parts), axis=0)
+    return np.concatenate(parts, out=empty((sum(x.shape[0] for x in parts), *parts[0].shape[1:]), parts[0]))
+
+
+def product(left: Array, right: Array) -> Array:
+    """Give left · right for matrices of one dtype.
+
+    Large ones by SciPy's BLAS, which does the factorisations too: two pools of threads would fight (`blas_threads`).
+    """
+    if type(left) is not np.ndarray:
+        return left @ right
+    out = empty((left.shape[0], right.shape[1]), left)
+    if out.size * left.shape[1] < 2**18 or not (_flat(left) and _flat(right)):
+        return np.matmul(left, right, out=out)
+    # The whole product lies transposed in memory as LAPACK reads it: outᵀ = rightᵀ · leftᵀ.
+    (gemm,) = scipy.linalg.get_blas_funcs(("gemm",), (left, right))
+    a, trans_a = (right, 1) if right.flags.f_contiguous else (right.T, 0)
+    b, trans_b = (left, 1) if left.flags.f_contiguous else (left.T, 0)
+    return gemm(1.0, a, b, c=out.T, trans_a=trans_a, trans_b=trans_b, overwrite_c=1).T
+
+
+def less_product(x: Array, left: Array, right: Array) -> Array:
+    """Give x − left · right, in new memory."""
+    if type(x) is not np.ndarray:
+        return x - left @ right
+    out = product(left, right)
+    return np.subtract(x, out, out=out)
+
+
+def cholesky(matrix: Array, what: str, ridge: float = 0.0) -> Array:
+    """Give the lower Cholesky factor of an (r, r) matrix + ridge·I, or raise NumericalError naming `what`."""
+    if type(matrix) is np.ndarray:
+        # What is lower to LAPACK, which reads columns, is the upper half of the copy: a symmetric matrix has both.
+        factor = copied(matrix).T
+        if ridge:
+            np.einsum("ii->i", factor)[...] += ridge
+        info = 0
+        if matrix.size:
+            (potrf,) = scipy.linalg.get_lapack_funcs(("potrf",), (factor,))
+            factor, info = potrf(factor, lower=1, overwrite_a=1)
+        failure: Exception | None = None
+        if info or not np.isfinite(factor.diagonal()).all():
+            failure = np.linalg.LinAlgError(f"potrf stopped at {info}")
+    else:
+        try:
+            factor = namespace(matrix).linalg.cholesky(
+                matrix + ridge * eye(matrix.shape[0], matrix) if ridge else matrix
+            )
+            return finite(factor, what)
+        except (np.linalg.LinAlgError, RuntimeError) as error:
+            failure = error
+    if failure is not None:
         finite(matrix, what)
         raise NumericalError(
             f"{what} is not positive definite to the precision of {matrix.dtype}; raise the noise"
-        ) from error
-    return finite(factor, what)
+        ) from failure
+    return factor
 
 
 def eigh(matrix: Array, what: str) -> tuple[Array, Array]:
@@ -178,11 +274,16 @@ def solve_lower(factor: Array, right: Array, *, transpose: bool = False) -> Arra
         if right.size == 0:
             return right.copy()
         (trsm,) = scipy.linalg.get_blas_funcs(("trsm",), (factor, right))
-        # LAPACK reads columns: the C-ordered L is, to it, the upper triangle Lᵀ. Whichever way `right`
+        # LAPACK reads columns: a C-ordered L is, to it, the upper triangle Lᵀ. Whichever way `right`
         # lies in memory, one of these two forms needs no transposed copy of it.
-        if right.flags.f_contiguous:
-            return trsm(1.0, factor.T, right, side=0, lower=0, trans_a=0 if transpose else 1)
-        return trsm(1.0, factor.T, right.T, side=1, lower=0, trans_a=1 if transpose else 0).T
+        lower = int(factor.flags.f_contiguous)
+        triangle, transposed = factor if lower else factor.T, transpose != (not lower)
+        rows = not right.flags.f_contiguous
+        out = copied(right if rows else right.T).T
+        out = trsm(
+            1.0, triangle, out, side=int(rows), lower=lower, trans_a=int(transposed != rows), overwrite_b=1
+        )
+        return out.T if rows else out
     xp = namespace(factor)
     triangle = xp.matrix_transpose(factor) if transpose else factor
     if compat.is_torch_array(factor):
@@ -197,8 +298,13 @@ def solve_lower_rows(factor: Array, rows: Array) -> Array:
 
 
 def gram(rows: Array) -> Array:
-    """Give FᵀF, shape (r, r), of an (n, r) matrix; NumPy recognises the symmetric product and does half."""
-    return namespace(rows).matrix_transpose(rows) @ rows
+    """Give FᵀF, shape (r, r), of an (n, r) matrix; NumPy recognises the symmetric product and does half.
+
+    Of a tall matrix, that is: for a wide one two threads that do all of it are faster than one that does half.
+    """
+    if type(rows) is not np.ndarray or rows.shape[0] < rows.shape[1]:
+        return product(namespace(rows).matrix_transpose(rows), rows)
+    return np.matmul(rows.T, rows, out=empty((rows.shape[1], rows.shape[1]), rows))
 
 
 @lru_cache(maxsize=1)
@@ -216,7 +322,7 @@ _limit_before: list[tuple[Any, int]] = []
 
 @contextmanager
 def blas_threads(*, many: bool) -> Iterator[None]:
-    """Hold every BLAS pool at one thread, or, for `many`, all but NumPy's.
+    """Hold every BLAS pool at one thread, or, for `many`, NumPy's, and do large products with SciPy's.
 
     NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's, and
     against threads of our own: never may two of the three have work for every core. A model that splits
@@ -228,7 +334,7 @@ def blas_threads(*, many: bool) -> Iterator[None]:
         if _limit_depth == 0:
             ours, others = _blas_pools()
             _limit_before[:] = [(pool, pool.num_threads) for pool in (*ours, *others)]
-            for pool in others if many else (*ours, *others):
+            for pool in ours if many else (*ours, *others):
                 pool.set_num_threads(1)
         _limit_depth += 1
     try:
@@ -285,3 +391,7 @@ def row_parts(n_rows: int, like: Array) -> list[slice]:
     if n_rows < 1024 or not compat.is_numpy_array(like):
         return [slice(0, n_rows)]
     return halves(n_rows, 4096)
+
+
+def _flat(x: np.ndarray) -> bool:
+    return x.flags.c_contiguous or x.flags.f_contiguous

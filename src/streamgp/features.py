@@ -16,6 +16,7 @@ from ._arrays import (
     in_parallel,
     index,
     namespace,
+    product,
     row_parts,
     solve_lower,
     zeros,
@@ -73,7 +74,7 @@ class Pivots:
         """Give the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""
         if not self.rank:
             return zeros((X.shape[0], 0), X)
-        return self.kernel.block(X, self.Z) @ namespace(X).matrix_transpose(self.V)
+        return product(self.kernel.block(X, self.Z), namespace(X).matrix_transpose(self.V))
 
     def extend(self, X: Array, F: Array, L: Array) -> Pivots:
         """Add the rows of X (m, d) as pivots: F (m, r) their features, LLᵀ (m, m) what these miss; O(m r²)."""
@@ -90,9 +91,8 @@ class Pivots:
         """
         xp, m = namespace(X), X.shape[0]
         V = xp.matrix_transpose(complement.turn(xp.matrix_transpose(self.V)))
-        V = xp.asarray(V, copy=True)
         inverse = solve_lower(L, eye(m, L))
-        V[:m, :] = -1.0 * (inverse @ (F @ V[m:, :]))
+        V[:m, :] = -1.0 * (inverse @ product(F, V[m:, :]))
         Z = xp.asarray(self.Z, copy=True)
         for i, pivot in enumerate(pivots):
             V[:, pivot] = 0.0

@@ -28,7 +28,9 @@ from ._arrays import (
     eye,
     finite,
     gram,
+    less_product,
     namespace,
+    product,
     solve_lower_rows,
     standard_normal,
     to_host,
@@ -258,19 +260,21 @@ class Complement:
 
     def turn(self, F: Array) -> Array:
         """Give the rows of F (n, r) in the new axes; O(n r m)."""
-        return F - ((F @ self.Y) @ self.T) @ namespace(F).matrix_transpose(self.Y)
+        return less_product(F, product(F, self.Y) @ self.T, namespace(F).matrix_transpose(self.Y))
 
     def rows(self, F: Array) -> Array:
         """Give the rows of F (n, r) in the basis of the complement; (n, r − m), O(n r m)."""
         m = self.Y.shape[1]
-        return F[:, m:] - ((F @ self.Y) @ self.T) @ namespace(F).matrix_transpose(self.Y[m:, :])
+        return less_product(
+            F[:, m:], product(F, self.Y) @ self.T, namespace(F).matrix_transpose(self.Y[m:, :])
+        )
 
     def both(self, A: Array) -> Array:
         """Give a symmetric A (r, r) in the new axes; O(r² m)."""
         xp, Y = namespace(A), self.Y
-        W = (A @ Y) @ self.T
+        W = product(A, Y) @ self.T
         W = W - 0.5 * (Y @ (self.T @ (xp.matrix_transpose(Y) @ W)))
-        return A - xp.concat([W, Y], axis=1) @ xp.matrix_transpose(xp.concat([Y, W], axis=1))
+        return less_product(A, xp.concat([W, Y], axis=1), xp.matrix_transpose(xp.concat([Y, W], axis=1)))
 
 
 def truncate(S: Array, V: Array, rank: int, definite: bool = False) -> Factor:

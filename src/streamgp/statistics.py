@@ -33,6 +33,7 @@ from ._arrays import (
     finite,
     gram,
     namespace,
+    product,
     solve_lower,
     solve_lower_rows,
     zeros,
@@ -84,9 +85,12 @@ class NormalEquations:
     def _add(self, F: Array, y: Array, prior_trace: float, log_whitening: float, sign: int) -> Self:
         F, y = double(F), double(y)
         transposed = namespace(F).matrix_transpose(F)
+        own = gram(F)
+        own *= sign
+        own += self.gram
         return replace(
             self,
-            gram=self.gram + sign * gram(F),
+            gram=own,
             moment=self.moment + sign * (transposed @ y),
             energy=self.energy + sign * gram(y),
             count=self.count + sign * F.shape[0],
@@ -142,11 +146,11 @@ class NormalEquations:
         `prior_trace` replaces κ where the kernel's diagonal changes too.
         """
         T, xp = double(T), namespace(self.gram)
-        new = T @ self.gram @ xp.matrix_transpose(T)
+        new = product(product(T, self.gram), xp.matrix_transpose(T))
         return replace(
             self,
             gram=0.5 * (new + xp.matrix_transpose(new)),
-            moment=T @ self.moment,
+            moment=product(T, self.moment),
             prior_trace=self.prior_trace if prior_trace is None else prior_trace,
         )
 
@@ -164,10 +168,9 @@ class NormalEquations:
         xp, m = namespace(self.gram), complement.T.shape[0]
         F = double(F)
         weighed = xp.matrix_transpose(F[:, :m] * weights[:, None])
-        gram, cross = complement.both(self.gram), weighed @ F
+        gram, cross = complement.both(self.gram), product(weighed, F)
         moment = xp.matrix_transpose(complement.turn(xp.matrix_transpose(self.moment)))
         gram[:m, :], gram[:, :m] = cross, xp.matrix_transpose(cross)
-        moment = xp.asarray(moment, copy=True)
         moment[:m, :] = weighed @ y
         return replace(self, gram=gram, moment=moment)
 
@@ -204,7 +207,7 @@ class Posterior:
         if statistics.rank and self.noise < eps(diagonal) * statistics.rank**0.5 * float(xp.max(diagonal)):
             return None
         try:
-            return cholesky(statistics.gram + self.noise * eye(statistics.rank, statistics.gram), "A + σ²I")
+            return cholesky(statistics.gram, "A + σ²I", self.noise)
         except NumericalError:
             return None
 
@@ -262,13 +265,12 @@ class Posterior:
     def leverage(self, F: Array) -> Array:
         """Give φᵀM⁻¹φ for each row of F (b, r); shape (b,)."""
         G, signs = self.whiten(F)
-        squares = G * G if signs is None else G * G * signs[None, :]
-        return namespace(G).sum(squares, axis=1)
+        return namespace(G).vecdot(G, G if signs is None else G * signs[None, :])
 
     def variance(self, F: Array, prior: Array) -> Array:
         """Give the latent variance k(x, x) − φᵀJφ + σ²φᵀM⁻¹φ; F (b, r), prior (b,); shape (b,)."""
         F, xp, J = double(F), namespace(F), self.statistics.signature
-        seen = xp.sum(F * F if J is None else F * F * J[None, :], axis=1)
+        seen = xp.vecdot(F, F if J is None else F * J[None, :])
         return double(prior) - seen + self.noise * self.leverage(F)
 
     def covariance(self, F: Array, prior: Array) -> Array:
@@ -376,7 +378,7 @@ class Conditioned:
         xp = namespace(g)
         cross = g @ xp.matrix_transpose(self.G)
         seen = solve_lower_rows(self.L, cross)
-        leverage = xp.sum(g * g, axis=1) - xp.sum(seen * seen, axis=1)
+        leverage = xp.vecdot(g, g) - xp.vecdot(seen, seen)
         return self.base.mean(F) + cross @ self._alpha, leverage
 
 

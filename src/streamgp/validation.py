@@ -75,7 +75,8 @@ def check_parameters(gp: Any) -> None:
     if isinstance(gp.random_state, Integral) and gp.random_state < 0:
         raise ParameterError(f"random_state={gp.random_state!r} must be 0 or more, a RandomState or None")
     try:
-        check_random_state(gp.random_state)
+        if not isinstance(gp.random_state, int):  # asked at every batch, and making a generator takes long
+            check_random_state(gp.random_state)
     except ValueError as error:
         raise ParameterError(
             f"random_state={gp.random_state!r} must be a whole number, a RandomState or None"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._arrays import Array, clip_below, empty, eps, fill_diagonal, in_place, namespace
+from .._arrays import Array, clip_below, empty, eps, fill_diagonal, in_place, namespace, product
 from ..errors import InputError
 
 # Pairs nearer than this share of their squared norm lose digits that a square root would show.
@@ -44,7 +44,7 @@ def squared(A: Array, B: Array, *, itself: bool, factor: float = 1.0) -> Array:
     else:
         left = _beside(A, a2, 1.0)
         right = _beside(-2.0 * factor * B, factor, factor * b2)
-        out = left @ xp.matrix_transpose(right)
+        out = product(left, xp.matrix_transpose(right))
     return fill_diagonal(out, 0.0) if itself else out
 
 

@@ -22,7 +22,10 @@ from .._arrays import (
     eps,
     eye,
     index,
+    joined,
+    less_product,
     namespace,
+    product,
     solve_lower,
     solve_lower_rows,
     to_host,
@@ -40,13 +43,15 @@ REVIEW = 100
 # Rows that are remembered for new pivots to learn from. Bounds the state, as does the rank.
 WINDOW = 500
 # A row can become a pivot if the pivots leave more than this share of its prior variance unexplained.
-NOVEL = 3e-5
+NOVEL = 6e-5
 # A newcomer must explain this many times more of other rows than the pivot whose place it takes.
 MARGIN = 10.0
 # Newcomers looked at for every 100 rows when the stream stays where it is.
 SWAPS = 10
 # A block that is so many times worse explained than the past on average is reviewed at once.
 MOVED = 1.2
+# Rows between reviews when it is not.
+LULL = 400
 
 
 @dataclass(frozen=True)
@@ -65,9 +70,8 @@ class Rows:
 
     def join(self, other: Rows) -> Rows:
         """Put other rows after these."""
-        xp = namespace(self.X)
         pairs = ((self.X, other.X), (self.y, other.y), (self.F, other.F), (self.weights, other.weights))
-        return Rows(*(xp.concat(pair, axis=0) for pair in pairs))
+        return Rows(*(joined(pair) for pair in pairs))
 
     def last(self, n: int) -> Rows:
         """Keep the last n."""
@@ -185,9 +189,14 @@ class PivotedModel:
         """See Model; of the pivots' features with the noise of the fit."""
         return self._folded.posterior.log_evidence
 
-    @cached_property
+    @property
     def _folded(self) -> Self:
-        return self._fold(self.pending) if self.pending.count else self
+        # Not `self` from a cached property: a model that refers to itself is freed late, and its memory with it.
+        return self._with_pending if self.pending.count else self
+
+    @cached_property
+    def _with_pending(self) -> Self:
+        return self._fold(self.pending)
 
     # Predicting
 
@@ -213,7 +222,7 @@ class PivotedModel:
     def _unexplained(self, X: Array, F: Array) -> Array:
         """Give k(x, x) − φᵀφ, shape (n,)."""
         F = double(F)
-        return double(self.kernel.diag(X)) - namespace(F).sum(F * F, axis=1)
+        return double(self.kernel.diag(X)) - namespace(F).vecdot(F, F)
 
     # Learning
 
@@ -228,7 +237,7 @@ class PivotedModel:
         rows = Rows(kept, double(y), F, double(namespace(y).ones_like(y[:, 0])))
         block = self.pending.join(rows) if self.pending.count else rows
         novel = self.rank < self.max_rank and self._is_novel(self._unexplained(X, F), self.kernel.diag(X))
-        due = self.unreviewed + block.count >= 2 * REVIEW
+        due = self.unreviewed + block.count >= LULL
         if block.count < REVIEW and not novel and not due and self.rank:
             given = self.conditioned
             given = Conditioned.on(self.posterior, F, y) if given is None else given.add(F, y)
@@ -308,11 +317,13 @@ class PivotedModel:
         """Add rows to the statistics and to the window."""
         prior_trace = float(namespace(block.X).sum(double(self.kernel.diag(block.X))))
         statistics = self.posterior.statistics.learn(block.F, block.y, prior_trace)
-        window = self.window.join(block)
+        window = self.window
+        if self.window_size is not None:
+            window = window.last(max(self.window_size - block.count, 0))
         return replace(
             self,
             posterior=statistics.solve(self.noise),
-            window=window,
+            window=window.join(block),
             pending=block.last(0),
             conditioned=None,
             unreviewed=self.unreviewed + block.count,
@@ -359,14 +370,14 @@ class PivotedModel:
         unexplained = self._unexplained(block.X, block.F)
         mean = float(namespace(unexplained).sum(unexplained)) / block.count
         moved = mean / max(self._unseen, 1e-6 * mean) if mean > 0 else 1.0
-        if self.unreviewed < (REVIEW if moved > MOVED else 2 * REVIEW):
+        if self.unreviewed < (REVIEW if moved > MOVED else LULL):
             return self
         return self._swap(block, before, min(max(moved, 1.0), 6.0))
 
     def _residual(self, block: Rows) -> Array:
         """Give k(x, x') − φᵀφ' between the rows of a block, in double precision; (n, n)."""
         F = double(block.F)
-        return double(self.kernel.block(block.X)) - F @ namespace(F).matrix_transpose(F)
+        return less_product(double(self.kernel.block(block.X)), F, namespace(F).matrix_transpose(F))
 
     def _draw(self, residual: Array, prior: Array, n_most: int) -> tuple[list[int], Array]:
         """Draw rows in proportion to the share of their prior variance (n,) that is not explained.
@@ -434,7 +445,7 @@ class PivotedModel:
         X, kept = xp.take(window.X, at, axis=0), xp.take(F, at, axis=0)[:, m:]
         own = double(self.kernel.block(X)) - kept @ xp.matrix_transpose(kept)
         L = cholesky(own, "what the pivots leave of the new ones")
-        cross = double(self.kernel.block(window.X, X)) - F[:, m:] @ xp.matrix_transpose(kept)
+        cross = less_product(double(self.kernel.block(window.X, X)), F[:, m:], xp.matrix_transpose(kept))
         F[:, :m] = solve_lower_rows(L, cross)
         statistics = self.posterior.statistics.exchange(complement, F, window.y, window.weights)
         losses = xp.asarray(self.losses, copy=True)
@@ -456,15 +467,15 @@ class PivotedModel:
         """Give what each pivot explains of a row, on average and its own row aside: (uᵀAu − 1/P)/n, (r,)."""
         statistics, V = self.posterior.statistics, double(self.features.V)
         xp = namespace(V)
-        squares = xp.sum(V * V, axis=0)
-        explained = xp.sum((statistics.gram @ V) * V, axis=0) / squares
+        squares = xp.vecdot(V, V, axis=0)
+        explained = xp.vecdot(product(statistics.gram, V), V, axis=0) / squares
         return clip_below(explained - 1.0 / squares, 0.0) / statistics.count
 
     def _learned(self, weights: Array) -> np.ndarray:
         """Give (uᵀw)² of each pivot's direction u, averaged over outputs; its prior mean is one. (r,)."""
         V, xp = double(self.features.V), namespace(self.window.X)
-        along = xp.matrix_transpose(V) @ weights
-        return to_host(xp.mean(along * along, axis=1) / xp.sum(V * V, axis=0))
+        along = product(xp.matrix_transpose(V), weights)
+        return to_host(xp.mean(along * along, axis=1) / xp.vecdot(V, V, axis=0))
 
     def _dismiss(self, pivots: list[int]) -> Self:
         """Drop pivots, exactly."""
@@ -509,9 +520,12 @@ class PivotedModel:
         features = self.features.rebased()
         # φ_new = V_new k = V_new k(Z, Z) V_oldᵀ φ_old, a rotation.
         xp, V = namespace(features.V), double(features.V)
-        turn = double(self.features.V) @ (double(self.kernel.block(features.Z)) @ xp.matrix_transpose(V))
+        turn = product(
+            double(self.features.V),
+            product(double(self.kernel.block(features.Z)), xp.matrix_transpose(V)),
+        )
         statistics = self.posterior.statistics.transform(xp.matrix_transpose(turn))
-        window = replace(self.window, F=cast(double(self.window.F) @ turn, self.window.F.dtype))
+        window = replace(self.window, F=cast(product(double(self.window.F), turn), self.window.F.dtype))
         return replace(
             self, features=features, posterior=statistics.solve(self.noise), window=window, changes=0
         )

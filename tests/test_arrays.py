@@ -1,0 +1,109 @@
+"""Laws of the doorway to array libraries."""
+
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from streamgp import StreamingGPRegressor
+from streamgp._arrays import RECYCLED, cholesky, copied, empty, joined, less_product, product, solve_lower
+from streamgp.errors import NumericalError
+
+SIZES = st.lists(st.integers(RECYCLED // 8, RECYCLED // 2), min_size=1, max_size=40)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SIZES, st.randoms(use_true_random=False))
+def test_memory_is_never_given_to_two_arrays_that_live(sizes, random):
+    like, living = np.zeros(1), {}
+    for i, size in enumerate(sizes):
+        array = empty((size,), like)
+        array[:] = i
+        living[i] = array[size // 2 :] if random.random() < 0.5 else array  # a view alone keeps it too
+        del array
+        for j in [j for j in living if random.random() < 0.3]:
+            del living[j]
+    assert all((values == i).all() for i, values in living.items())
+
+
+def test_memory_is_used_again_when_its_array_is_gone():
+    like = np.zeros(1)
+    first = empty((RECYCLED,), like)
+    where = first.ctypes.data
+    del first
+    assert empty((RECYCLED,), like).ctypes.data == where
+
+
+def test_a_model_that_was_replaced_is_freed_at_once():
+    X = np.random.default_rng(0).standard_normal((900, 3))
+    gp = StreamingGPRegressor(rank=50, random_state=0).partial_fit(X[:300], X[:300, 0])
+    gc.disable()
+    try:
+        for rows in (slice(300, 600), slice(600, 900)):
+            before = [id(o) for o in gc.get_objects() if type(o).__name__ == "PivotedModel"]
+            gp.partial_fit(X[rows], X[rows, 0])
+            assert gp.trace_error_ >= 0
+            after = [id(o) for o in gc.get_objects() if type(o).__name__ == "PivotedModel"]
+            assert len(after) <= len(before)
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("order", ["CC", "CF", "FC", "FF", "sliced"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_do_not_care_how_matrices_lie_in_memory(order, dtype):
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((90, 120)).astype(dtype), rng.standard_normal((120, 70)).astype(dtype)
+    expected = np.einsum("ij,jk->ik", A.astype(float), B.astype(float))
+    if order == "sliced":
+        A, B = np.repeat(A, 2, axis=1)[:, ::2], np.repeat(B, 2, axis=0)[::2]
+    else:
+        A, B = np.asarray(A, order=order[0]), np.asarray(B, order=order[1])
+    kept = A.copy(), B.copy()
+    tolerance = 1e3 * np.finfo(dtype).eps
+    assert product(A, B).dtype == dtype
+    assert_allclose(product(A, B), expected, atol=tolerance)
+    assert_allclose(less_product(np.ones((90, 70), dtype), A, B), 1 - expected, atol=tolerance)
+    assert (kept[0] == A).all()
+    assert (kept[1] == B).all()
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("factor_order", ["C", "F"])
+@pytest.mark.parametrize("right_order", ["C", "F"])
+def test_triangles_are_solved_however_they_lie_in_memory(transpose, factor_order, right_order):
+    rng = np.random.default_rng(0)
+    L = np.asarray(np.tril(rng.standard_normal((30, 30))) + 6 * np.eye(30), order=factor_order)
+    b = np.asarray(rng.standard_normal((30, 7)), order=right_order)
+    kept = b.copy()
+    assert_allclose((L.T if transpose else L) @ solve_lower(L, b, transpose=transpose), b, atol=1e-13)
+    assert (b == kept).all()
+
+
+@pytest.mark.parametrize("ridge", [0.0, 3.0])
+def test_the_cholesky_factor_is_a_lower_triangle_and_leaves_the_matrix_alone(ridge):
+    A = np.random.default_rng(0).standard_normal((200, 250))
+    A = A @ A.T
+    kept = A.copy()
+    L = cholesky(A, "A", ridge)
+    assert_allclose(L @ L.T, A + ridge * np.eye(200), atol=1e-10)
+    assert (np.triu(L, 1) == 0).all()
+    assert (kept == A).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_a_matrix_without_a_factor_is_an_error(bad):
+    A = np.eye(5)
+    A[3, 3] = bad
+    with pytest.raises(NumericalError):
+        cholesky(A, "A")
+
+
+def test_copies_and_joins_are_of_new_memory():
+    x = np.arange(RECYCLED, dtype=float).reshape(-1, 4)
+    assert not np.shares_memory(copied(x), x)
+    assert (copied(x) == x).all()
+    assert (joined([x[:5], x[5:]]) == x).all()
