@@ -19,7 +19,7 @@ def main() -> None:
     print(f"{'variant':10} {'rank':>4} {'RMSE':>10} {'negative variances':>20}")
     for variant, rank in (("projected", 60), ("projected", 200), ("literal", 60), ("literal", 200)):
         gp = StreamingGPRegressor(
-            kernel, noise=noise, method="srmf", rank=rank, variant=variant, random_state=0
+            kernel, tune="none", noise=noise, method="srmf", rank=rank, variant=variant, random_state=0
         )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", NegativeVarianceWarning)

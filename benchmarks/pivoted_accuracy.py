@@ -44,7 +44,9 @@ def fitted(X: np.ndarray, y: np.ndarray) -> tuple[kernels.Kernel, float]:
 
 def run(name: str, rank: int, seed: int, given: tuple[kernels.Kernel, float]) -> tuple[float, float, float]:
     X, y = standardised(name)
-    gp = StreamingGPRegressor(given[0], noise=given[1], method="pivoted", rank=rank, random_state=seed)
+    gp = StreamingGPRegressor(
+        given[0], tune="none", noise=given[1], method="pivoted", rank=rank, random_state=seed
+    )
     records = [r for r in prequential(gp, X, y, first=500) if r.rmse is not None]
     rows = np.diff([500, *(r.rows_seen for r in records)])
     mean = [np.average([getattr(r, f) for r in records], weights=rows) for f in ("nlpd", "coverage")]

@@ -30,7 +30,7 @@ LOW_RANK_IDS = ["srmf", "srmf literal", "brmf", "brmf literal", "rgp", "pivoted"
 
 
 def learned(X, y, batch, kernel=KERNEL, noise=0.01, **arguments):
-    gp = StreamingGPRegressor(kernel, noise=noise, random_state=0, **arguments)
+    gp = StreamingGPRegressor(kernel, tune="none", noise=noise, random_state=0, **arguments)
     for i in range(0, len(X), batch):
         gp.partial_fit(X[i : i + batch], y[i : i + batch])
     return gp
@@ -146,7 +146,7 @@ def test_rgp_forgets_at_the_given_rate():
 @pytest.mark.parametrize("batch", [20, 55])
 def test_self_training_does_not_move_the_exact_mean(arguments, batch):
     X, y = wave(200)
-    gp = StreamingGPRegressor(KERNEL, noise=0.01, rank=210, random_state=0, **arguments)
+    gp = StreamingGPRegressor(KERNEL, tune="none", noise=0.01, rank=210, random_state=0, **arguments)
     list(self_training(gp, X, y, batch_size=batch, first=60))
     labelled = learned(X[:60], y[:60], 60, method="nrmf")
     new = wave(30, seed=1)[0]
@@ -230,10 +230,10 @@ def test_kernel_entries_are_as_many_as_the_formula_says():
 def test_nothing_but_rows_and_factors_grows_and_rgp_does_not_grow_at_all():
     from streamgp.evaluation import state_bytes
 
-    X, y = wave(400)
-    sizes = [state_bytes(learned(X[:n], y[:n], 50, method="rgp", rank=40)) for n in (100, 400)]
+    X, y = wave(1600)
+    sizes = [state_bytes(learned(X[:n], y[:n], 50, method="rgp", rank=40)) for n in (1200, 1600)]
     assert sizes[0] == sizes[1]
-    grown = [state_bytes(learned(X[:n], y[:n], 50, method="srmf", rank=40)) for n in (200, 400)]
+    grown = [state_bytes(learned(X[:n], y[:n], 50, method="srmf", rank=40)) for n in (800, 1600)]
     assert grown[1] < 2.2 * grown[0]
 
 
@@ -248,7 +248,7 @@ def test_kin40k_projected_srmf_is_stable_where_the_printed_algorithm_diverges():
     errors = {}
     for variant in ("projected", "literal"):
         gp = StreamingGPRegressor(
-            kernel, noise=hyper["s2"], method="srmf", rank=60, variant=variant, random_state=0
+            kernel, tune="none", noise=hyper["s2"], method="srmf", rank=60, variant=variant, random_state=0
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NegativeVarianceWarning)

@@ -16,7 +16,7 @@ KERNEL = 1.5 * kernels.SquaredExponential([0.5, 0.7, 0.6])
 
 
 def stream(X, y, batch, rank=60, noise=0.02, kernel=KERNEL, **arguments):
-    gp = StreamingGPRegressor(kernel, noise=noise, rank=rank, random_state=0, **arguments)
+    gp = StreamingGPRegressor(kernel, tune="none", noise=noise, rank=rank, random_state=0, **arguments)
     for i in range(0, len(X), batch):
         gp.partial_fit(X[i : i + batch], y[i : i + batch])
     return gp
@@ -67,7 +67,7 @@ def test_pivots_follow_a_stream_that_wanders_off():
     X, y = drifting(4000, seed=3)
     errors = {}
     for method in ("pivoted", "rgp"):
-        gp = StreamingGPRegressor(KERNEL, noise=0.02, rank=60, method=method, random_state=0)
+        gp = StreamingGPRegressor(KERNEL, tune="none", noise=0.02, rank=60, method=method, random_state=0)
         errors[method] = np.mean([r.rmse for r in prequential(gp, X, y) if r.batch >= 30])
     assert errors["pivoted"] < 0.7 * errors["rgp"]
 
@@ -75,10 +75,14 @@ def test_pivots_follow_a_stream_that_wanders_off():
 @pytest.mark.parametrize("batch", [1, 3, 20])
 def test_rows_a_few_at_a_time_end_where_batches_of_a_hundred_end(batch):
     X, y = wave(800)
-    start = StreamingGPRegressor(KERNEL, noise=0.02, rank=60, random_state=0).partial_fit(X[:200], y[:200])
+    start = StreamingGPRegressor(KERNEL, tune="none", noise=0.02, rank=60, random_state=0).partial_fit(
+        X[:200], y[:200]
+    )
     few, many = (
         start,
-        StreamingGPRegressor(KERNEL, noise=0.02, rank=60, random_state=0).partial_fit(X[:200], y[:200]),
+        StreamingGPRegressor(KERNEL, tune="none", noise=0.02, rank=60, random_state=0).partial_fit(
+            X[:200], y[:200]
+        ),
     )
     for i in range(200, 800, REVIEW):
         many.partial_fit(X[i : i + REVIEW], y[i : i + REVIEW])
@@ -140,7 +144,9 @@ def test_a_turned_target_is_learned_again_with_forgetting_and_not_without():
     y[8000:] *= -1
     errors = {}
     for forgetting in (0.9, 1.0):
-        gp = StreamingGPRegressor(KERNEL, noise=0.02, rank=150, forgetting=forgetting, random_state=0)
+        gp = StreamingGPRegressor(
+            KERNEL, tune="none", noise=0.02, rank=150, forgetting=forgetting, random_state=0
+        )
         errors[forgetting] = np.array([r.rmse or np.nan for r in prequential(gp, X, y)])
     before = {f: np.median(e[60:80]) for f, e in errors.items()}
     assert np.median(errors[0.9][135:145]) < 1.1 * before[0.9]
@@ -184,7 +190,14 @@ def halves(n=1200, q=None):
 @pytest.mark.parametrize("q", [None, 2])
 def test_machines_with_the_same_pivots_merge_exactly(method, q):
     (X, y), (X2, y2) = halves(q=q)
-    arguments = {"kernel": KERNEL, "noise": 0.02, "method": method, "rank": 300, "random_state": 0}
+    arguments = {
+        "kernel": KERNEL,
+        "noise": 0.02,
+        "method": method,
+        "rank": 300,
+        "random_state": 0,
+        "tune": "none",
+    }
     basis = wave(300, seed=9, q=q)
     both, mine, theirs = (StreamingGPRegressor(**arguments).partial_fit(*basis) for _ in range(3))
     both.partial_fit(X[:45], y[:45]).partial_fit(X2[:45], y2[:45])
@@ -267,7 +280,7 @@ def test_noise_that_was_not_given_is_found():
 @pytest.mark.parametrize("batch", [1, 20, 100])
 def test_a_caller_may_reuse_its_buffer_after_the_rank_is_full(batch):
     X, y = wave(400)
-    gps = [StreamingGPRegressor(KERNEL, noise=0.02, rank=40, random_state=0) for _ in range(2)]
+    gps = [StreamingGPRegressor(KERNEL, tune="none", noise=0.02, rank=40, random_state=0) for _ in range(2)]
     buffer = np.empty((batch, 3))
     for i in range(0, 400, batch):
         buffer[:] = X[i : i + batch]
@@ -278,7 +291,7 @@ def test_a_caller_may_reuse_its_buffer_after_the_rank_is_full(batch):
 
 def test_noise_recovers_after_a_clean_stretch():
     rng = np.random.default_rng(0)
-    gp = StreamingGPRegressor(random_state=0, rank=50)
+    gp = StreamingGPRegressor(random_state=0, rank=50, tune="none")
     for size, batches in ((0.0, 100), (0.3, 60)):
         for _ in range(batches):
             X = rng.standard_normal((100, 1))
@@ -321,7 +334,7 @@ def test_a_merge_of_other_pivots_keeps_the_gram_matrix_semidefinite(memory):
     kernel = kernels.SquaredExponential(1.0)
 
     def learn(rank, rows):
-        gp = StreamingGPRegressor(kernel, noise=0.001, rank=rank, random_state=1, memory=memory)
+        gp = StreamingGPRegressor(kernel, tune="none", noise=0.001, rank=rank, random_state=1, memory=memory)
         return gp.partial_fit(rows, np.sin(2 * rows[:, 0]))
 
     gp = learn(300, X0).merge(learn(8, X))
@@ -333,14 +346,16 @@ def test_a_merge_of_other_pivots_keeps_the_gram_matrix_semidefinite(memory):
 def test_unlearning_takes_away_what_is_left_of_a_row():
     X = np.random.default_rng(0).standard_normal((30, 2))
     y = X[:, 0]
-    gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), noise=0.1, random_state=0, forgetting=0.5)
+    gp = StreamingGPRegressor(
+        kernels.SquaredExponential(1.0), tune="none", noise=0.1, random_state=0, forgetting=0.5
+    )
     gp.partial_fit(X, y).partial_fit(X + 0.001, y).partial_fit(X[:20] + 0.001, y[:20]).unlearn(X, y)
     assert gp._stream.model.count == pytest.approx(35.0)
 
 
 def test_unlearning_everything_leaves_the_prior_and_strangers_are_refused():
     X, y = wave(60)
-    gp = StreamingGPRegressor(KERNEL, noise=0.1, random_state=0).partial_fit(X, y)
+    gp = StreamingGPRegressor(KERNEL, tune="none", noise=0.1, random_state=0).partial_fit(X, y)
     with pytest.raises(InputError, match="were not learned"):
         gp.unlearn(X[:40] + 5, y[:40])
     gp.unlearn(X, y)
@@ -368,7 +383,7 @@ def test_machines_that_estimate_their_noise_merge_although_they_found_other_valu
 
 def test_a_machine_without_pivots_can_be_merged():
     kernel, X = kernels.Linear(), np.random.default_rng(0).standard_normal((5, 2))
-    gp = StreamingGPRegressor(kernel, noise=0.01).partial_fit(X, X[:, 0])
+    gp = StreamingGPRegressor(kernel, tune="none", noise=0.01).partial_fit(X, X[:, 0])
     before = gp.predict(X)
-    gp.merge(StreamingGPRegressor(kernel, noise=0.01).partial_fit(np.zeros((1, 2)), np.zeros(1)))
+    gp.merge(StreamingGPRegressor(kernel, tune="none", noise=0.01).partial_fit(np.zeros((1, 2)), np.zeros(1)))
     assert_allclose(gp.predict(X), before, atol=1e-9)

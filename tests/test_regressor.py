@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
 from streamgp.errors import InputError, KernelError, NegativeVarianceWarning, NumericalError, ParameterError
-from streamgp.regressor import WARM_UP
+from streamgp.stream import WARM_UP
 from streamgp.validation import METHODS
 
 KERNEL = 1.5 * kernels.SquaredExponential(1.0)
@@ -165,10 +165,12 @@ def test_predict_asks_for_one_thing_at_a_time_and_a_sensible_interval():
 @every_method
 @pytest.mark.parametrize("power", [-150, -20, 20, 150])
 @pytest.mark.parametrize("outputs", [None, 2])
-def test_units_do_not_matter(method, power, outputs):
+# An optimiser that has not converged carries rounding on: answers then agree to what it leaves undecided.
+@pytest.mark.parametrize(("tune", "tolerance"), [("none", 1e-8), ("doubling", 5e-3)])
+def test_units_do_not_matter(method, power, outputs, tune, tolerance):
     X, y = wave(130, q=outputs)
     units = np.array([10.0**power, 1.0, 3.7])
-    plain = StreamingGPRegressor(method=method, rank=60, random_state=0)
+    plain = StreamingGPRegressor(method=method, rank=60, random_state=0, tune=tune)
     scaled = clone(plain)
     for i in (0, 70, 100):
         j = {0: 70, 70: 100, 100: 130}[i]
@@ -176,9 +178,9 @@ def test_units_do_not_matter(method, power, outputs):
         scaled.partial_fit(X[i:j] * units, y[i:j] * 10.0**power)
     mean, std = plain.predict(X, return_std=True)
     other_mean, other_std = scaled.predict(X * units, return_std=True)
-    assert_allclose(other_mean / 10.0**power, mean, atol=1e-8)
-    assert_allclose(other_std / 10.0**power, std, atol=1e-8)
-    if power < 0:
+    assert_allclose(other_mean / 10.0**power, mean, atol=tolerance)
+    assert_allclose(other_std / 10.0**power, std, atol=tolerance)
+    if power < 0 or tune != "none":
         return
     jacobian = 130 * power * np.log(10) * (outputs or 1)
     assert scaled.log_evidence() == pytest.approx(plain.log_evidence() - jacobian, rel=1e-8)
@@ -274,6 +276,7 @@ def test_outputs_learned_together_equal_outputs_learned_alone(method):
         "method": method,
         "rank": 40,
         "random_state": 0,
+        "tune": "none",
     }
     together = StreamingGPRegressor(**arguments).fit(X, y)
     mean, std = together.predict(X0, return_std=True)
@@ -305,10 +308,10 @@ def test_std_interval_and_samples_tell_the_same_story():
 
 
 def test_white_noise_in_the_kernel_is_the_noise():
-    gp = fitted(kernel=RBF(1.0) + WhiteKernel(0.03))
+    gp = fitted(kernel=RBF(1.0) + WhiteKernel(0.03), tune="none")
     assert gp.noise_ == 0.03
     assert gp.kernel_ == kernels.SquaredExponential(1.0)
-    assert fitted(kernel=RBF(1.0) + WhiteKernel(0.03), noise=0.02).noise_ == pytest.approx(0.05)
+    assert fitted(kernel=RBF(1.0) + WhiteKernel(0.03), noise=0.02, tune="none").noise_ == pytest.approx(0.05)
 
 
 @every_method
@@ -325,7 +328,7 @@ def test_works_in_pipelines_searches_and_cross_validation(method):
 def test_a_large_batch_equals_its_parts():
     X, y = wave(4500)
     gp = StreamingGPRegressor(
-        kernels.SquaredExponential(2.0), noise=0.1, method="srmf", rank=30, random_state=0
+        kernels.SquaredExponential(2.0), tune="none", noise=0.1, method="srmf", rank=30, random_state=0
     )
     whole = clone(gp).partial_fit(X, y)
     parts = clone(gp)
@@ -435,7 +438,9 @@ def test_threads_leave_the_blas_pools_as_they_were():
 
 def test_a_long_batch_is_forgotten_once():
     X, y = wave(5000)
-    gp = StreamingGPRegressor(KERNEL, noise=0.1, method="rgp", rank=20, forgetting=0.5, random_state=0)
+    gp = StreamingGPRegressor(
+        KERNEL, tune="none", noise=0.1, method="rgp", rank=20, forgetting=0.5, random_state=0
+    )
     gp.partial_fit(X[:100], y[:100]).partial_fit(X, y)
     assert gp._stream.model.count == 5050
     gp.set_params(method="pivoted").fit(X[:100], y[:100]).partial_fit(X, y)
@@ -450,7 +455,7 @@ def test_a_long_batch_is_forgotten_once():
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_kernel_that_overflows_is_an_error_and_never_a_number(kernel, method, n):
     X, y = wave(n)
-    gp = StreamingGPRegressor(kernel, method=method, noise=0.1, random_state=0)
+    gp = StreamingGPRegressor(kernel, tune="none", method=method, noise=0.1, random_state=0)
     with pytest.raises((InputError, NumericalError)):
         gp.fit(X * 1e160, y)
     gp.fit(X, y)
@@ -462,7 +467,9 @@ def test_a_kernel_that_overflows_is_an_error_and_never_a_number(kernel, method, 
 @pytest.mark.parametrize("size", [1e-8, 1e-150])
 def test_noise_far_below_the_prior_still_gives_finite_answers(method, size):
     X, y = wave(150)
-    gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), method=method, random_state=0).fit(X, y * size)
+    gp = StreamingGPRegressor(
+        kernels.SquaredExponential(1.0), tune="none", method=method, random_state=0
+    ).fit(X, y * size)
     mean, std = gp.predict(X, return_std=True)
     assert np.isfinite(mean).all()
     assert (std >= 0).all()
@@ -474,7 +481,9 @@ def test_noise_far_below_the_prior_still_gives_finite_answers(method, size):
 def test_single_precision_with_little_noise_is_finite_and_has_an_evidence(method):
     X = np.linspace(0, 6, 600, dtype=np.float32)[:, None]
     for noise in (1e-5, 1e-7):
-        gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), method=method, noise=noise, random_state=0)
+        gp = StreamingGPRegressor(
+            kernels.SquaredExponential(1.0), tune="none", method=method, noise=noise, random_state=0
+        )
         gp.fit(X, np.sin(X[:, 0]))
         # A basis of single-precision rows is cut where residuals are 600·10·eps of the prior: 0.03 of its root.
         assert_allclose(gp.predict(X), np.sin(X[:, 0]), atol=0.03)
@@ -500,10 +509,12 @@ def test_a_refused_fit_does_not_move_the_users_generator():
     generator = np.random.RandomState(0)
     before = generator.get_state()[1].copy()
     with pytest.raises(KernelError):
-        StreamingGPRegressor(kernels.SquaredExponential([1.0, 2.0]), random_state=generator).fit(X0, Y0)
+        StreamingGPRegressor(kernels.SquaredExponential([1.0, 2.0]), tune="none", random_state=generator).fit(
+            X0, Y0
+        )
     assert_array_equal(generator.get_state()[1], before)
     a, b = (StreamingGPRegressor(rank=5, random_state=generator).fit(X0, Y0) for _ in range(2))
-    assert a._seed != b._seed
+    assert a._stream.settings.seed != b._stream.settings.seed
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "a"])

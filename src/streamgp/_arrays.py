@@ -28,6 +28,8 @@ Array: TypeAlias = Any
 Namespace: TypeAlias = Any
 T = TypeVar("T")
 
+# Multiplications from which on a product or a solve is shared among the cores.
+SHARED = 2**22
 # NumPy arrays of so many bytes are made in memory that was used before, where there is some.
 RECYCLED = 2**18
 
@@ -208,20 +210,19 @@ def joined(parts: Sequence[Array]) -> Array:
 
 
 def product(left: Array, right: Array) -> Array:
-    """Give left · right for matrices of one dtype.
-
-    Large ones by SciPy's BLAS, which does the factorisations too: two pools of threads would fight (`blas_threads`).
-    """
+    """Give left · right for matrices of one dtype, on all cores if it is large enough."""
     if type(left) is not np.ndarray:
         return left @ right
     out = empty((left.shape[0], right.shape[1]), left)
-    if out.size * left.shape[1] < 2**18 or not (_flat(left) and _flat(right)):
+    if out.size * left.shape[1] < SHARED:
         return np.matmul(left, right, out=out)
-    # The whole product lies transposed in memory as LAPACK reads it: outᵀ = rightᵀ · leftᵀ.
-    (gemm,) = scipy.linalg.get_blas_funcs(("gemm",), (left, right))
-    a, trans_a = (right, 1) if right.flags.f_contiguous else (right.T, 0)
-    b, trans_b = (left, 1) if left.flags.f_contiguous else (left.T, 0)
-    return gemm(1.0, a, b, c=out.T, trans_a=trans_a, trans_b=trans_b, overwrite_c=1).T
+    if left.shape[0] < right.shape[1]:
+        in_parallel(
+            lambda c: np.matmul(left, right[:, c], out=out[:, c]), halves(right.shape[1], 2**20), left
+        )
+    else:
+        in_parallel(lambda r: np.matmul(left[r, :], right, out=out[r, :]), halves(left.shape[0], 2**20), left)
+    return out
 
 
 def less_product(x: Array, left: Array, right: Array) -> Array:
@@ -279,11 +280,19 @@ def solve_lower(factor: Array, right: Array, *, transpose: bool = False) -> Arra
         lower = int(factor.flags.f_contiguous)
         triangle, transposed = factor if lower else factor.T, transpose != (not lower)
         rows = not right.flags.f_contiguous
-        out = copied(right if rows else right.T).T
-        out = trsm(
-            1.0, triangle, out, side=int(rows), lower=lower, trans_a=int(transposed != rows), overwrite_b=1
-        )
-        return out.T if rows else out
+        trans = int(transposed != rows)
+        right = cast(right, np.result_type(factor, right))
+        factor = cast(factor, right.dtype)
+        out = copied(right if rows else right.T)  # overwritten by the solution
+
+        def solve(part: slice) -> None:
+            given = out[:, part].T if rows else out[part, :].T
+            trsm(1.0, triangle, given, side=int(rows), lower=lower, trans_a=trans, overwrite_b=1)
+
+        n_right = right.shape[1]
+        shared = n_right * factor.size >= SHARED and not rows
+        in_parallel(solve, halves(n_right, 2**20) if shared else [slice(0, n_right)], factor)
+        return out if rows else out.T
     xp = namespace(factor)
     triangle = xp.matrix_transpose(factor) if transpose else factor
     if compat.is_torch_array(factor):
@@ -308,11 +317,9 @@ def gram(rows: Array) -> Array:
 
 
 @lru_cache(maxsize=1)
-def _blas_pools() -> tuple[list[Any], list[Any]]:
-    """NumPy's BLAS pools and all others, as threadpoolctl's controllers. Looking them up costs 0.6 ms."""
-    pools = [p for p in ThreadpoolController().lib_controllers if p.user_api == "blas"]
-    ours = [p for p in pools if "numpy" in str(p.filepath).rsplit("site-packages", 1)[-1]]
-    return ours, [p for p in pools if p not in ours]
+def _blas_pools() -> list[Any]:
+    """All BLAS pools of the process, as threadpoolctl's controllers. Looking them up costs 0.6 ms."""
+    return [p for p in ThreadpoolController().lib_controllers if p.user_api == "blas"]
 
 
 _limit_lock = threading.Lock()
@@ -321,20 +328,18 @@ _limit_before: list[tuple[Any, int]] = []
 
 
 @contextmanager
-def blas_threads(*, many: bool) -> Iterator[None]:
-    """Hold every BLAS pool at one thread, or, for `many`, NumPy's, and do large products with SciPy's.
+def one_blas_thread() -> Iterator[None]:
+    """Hold every BLAS pool at one thread; what is large is shared by `in_parallel`.
 
-    NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's, and
-    against threads of our own: never may two of the three have work for every core. A model that splits
-    its work by `in_parallel` asks for one, the others for many. Until the last of the threads that are
-    inside leaves, what the first one asked for holds.
+    NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's, against
+    threads of our own, and against other processes: two streams on two cores were a hundred times slower.
+    Threads of ours wait without spinning.
     """
     global _limit_depth
     with _limit_lock:
         if _limit_depth == 0:
-            ours, others = _blas_pools()
-            _limit_before[:] = [(pool, pool.num_threads) for pool in (*ours, *others)]
-            for pool in ours if many else (*ours, *others):
+            _limit_before[:] = [(pool, pool.num_threads) for pool in _blas_pools()]
+            for pool in _blas_pools():
                 pool.set_num_threads(1)
         _limit_depth += 1
     try:
@@ -364,6 +369,9 @@ def _pool(n_workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_workers, thread_name_prefix="streamgp")
 
 
+# Whether this thread works on a part: what it calls must not wait for the pool that it is in.
+_inside = threading.local()
+
 # Threads do not survive a fork; the child makes its own pool when it needs one.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
@@ -383,7 +391,19 @@ def in_parallel(task: Callable[[slice], T], parts: list[slice], like: Array) -> 
     n_workers = workers()
     if len(parts) == 1 or n_workers == 1 or not compat.is_numpy_array(like):
         return [task(part) for part in parts]
-    return list(_pool(n_workers).map(task, parts))
+    if getattr(_inside, "part", False):
+        return [task(part) for part in parts]
+
+    def marked(part: slice) -> T:
+        _inside.part = True
+        try:
+            return task(part)
+        finally:
+            _inside.part = False
+
+    # The caller's thread takes the first part itself: waking another one takes its time.
+    others = [_pool(n_workers).submit(marked, part) for part in parts[1:]]
+    return [marked(parts[0]), *(future.result() for future in others)]
 
 
 def row_parts(n_rows: int, like: Array) -> list[slice]:
@@ -391,7 +411,3 @@ def row_parts(n_rows: int, like: Array) -> list[slice]:
     if n_rows < 1024 or not compat.is_numpy_array(like):
         return [slice(0, n_rows)]
     return halves(n_rows, 4096)
-
-
-def _flat(x: np.ndarray) -> bool:
-    return x.flags.c_contiguous or x.flags.f_contiguous

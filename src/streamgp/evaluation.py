@@ -34,7 +34,10 @@ class Record:
     rmse, nlpd, coverage : float or None
         Root mean squared error, mean negative log predictive density and share of targets inside the 90 %
         interval, all before the batch was learned; None where nothing had been learned yet.
-    predict_seconds, update_seconds : float
+    predict_seconds, update_seconds, tuning_seconds : float
+        Tuning is not part of the update.
+    tuning : str or None
+        What a tuning after this batch came to: "taken", or why the hyperparameters stayed as they were.
     rank : int
     trace_error, trace_error_share : float
         tr(K − K̂) over the rows learned, and as a share of tr K.
@@ -47,6 +50,8 @@ class Record:
     coverage: float | None
     predict_seconds: float
     update_seconds: float
+    tuning_seconds: float
+    tuning: str | None
     rank: int
     trace_error: float
     trace_error_share: float
@@ -104,17 +109,24 @@ def _records(
         known = _is_fitted(gp)
         if known:
             mean, std = gp.predict(rows, return_std=True)
+            _, lower, upper = gp.predict(rows, return_interval=0.9)
         predicted = time.perf_counter()
         gp.partial_fit(rows, targets if labelled or not known else mean)
         learned = time.perf_counter()
+        outcome = gp.tuning_
+        tuned = outcome.seconds if outcome else 0.0
         if known:
-            metrics = score(_host(targets), _host(mean), _host(std))
+            rmse, nlpd, _ = score(_host(targets), _host(mean), _host(std))
+            inside = (_host(lower) <= _host(targets)) & (_host(targets) <= _host(upper))
+            metrics = rmse, nlpd, float(inside.mean())
         yield Record(
             batch,
             gp.n_samples_seen_,
             *metrics,
             predicted - began,
-            learned - predicted,
+            learned - predicted - tuned,
+            tuned,
+            outcome.verdict if outcome else None,
             gp.rank_,
             gp.trace_error_,
             gp.trace_error_share_,

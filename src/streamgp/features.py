@@ -10,6 +10,7 @@ from ._arrays import (
     Array,
     cholesky,
     clip_below,
+    double,
     eigh,
     eps,
     eye,
@@ -69,6 +70,26 @@ class Pivots:
         """Give the same pivots with V = L⁻¹, LLᵀ = k(Z, Z); O(r³). Ends the drift of many changes."""
         L = cholesky(self.kernel.block(self.Z), "the kernel matrix of the pivots")
         return Pivots(self.kernel, self.Z, solve_lower(L, eye(self.rank, L)))
+
+    def superfluous(self, kernel: Kernel, tolerance: float) -> list[int]:
+        """List pivots of whose variance under another kernel the others leave less than `tolerance`."""
+        kept = pivoted_cholesky(
+            lambda i: kernel.block(self.Z, self.Z[i : i + 1, :])[:, 0],
+            kernel.diag(self.Z),
+            self.rank,
+            tolerance,
+            None,
+        ).pivots
+        return sorted(set(range(self.rank)) - set(kept))
+
+    def retuned(self, kernel: Kernel) -> tuple[Pivots, Array]:
+        """Give the same pivots for another kernel, and T (r, r) that turns old features into new ones; O(r³).
+
+        The function's values at the pivots are what both speak of: f(Z) = V⁻¹w = V'⁻¹w', so Φ' = ΦVV'⁻¹.
+        """
+        new, xp = Pivots(kernel, self.Z, self.V).rebased(), namespace(self.V)
+        inverse = product(double(new.V), double(kernel.block(self.Z)))  # V'⁻ᵀ
+        return new, product(inverse, xp.matrix_transpose(double(self.V)))
 
     def transform(self, X: Array) -> Array:
         """Give the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from numbers import Integral
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -15,53 +15,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import tuning, validation
-from ._arrays import (
-    Array,
-    asarray_like,
-    blas_threads,
-    cast,
-    diagonal_matrix,
-    double,
-    eps,
-    namespace,
-    slices,
-    to_host,
-    zeros,
-)
-from .errors import InputError, KernelError, NegativeVarianceWarning, ParameterError
-from .kernels import Kernel, as_kernel
-from .models import ExactModel, Model, PivotedModel, Prediction, RecursiveModel, SpectralModel
-from .models.pivoted import WINDOW
+from ._arrays import Array, cast, diagonal_matrix, double, eps, namespace, one_blas_thread, to_host
+from .errors import InputError, NegativeVarianceWarning, ParameterError
+from .kernels import Kernel
+from .models import PivotedModel, Prediction, RecursiveModel
+from .stream import Settings, Stream
 from .validation import is_real
 
 Method = Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"]
-
-# Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
-WARM_UP = 50
-# Noise that is estimated anew does not fall below this share of where it started.
-LEAST_NOISE = 1e-4
-# Methods whose work is large products on one matrix; the others split their rows among threads themselves.
-OWN_BLAS = ("pivoted", "rgp")
-# Rows handed to a model, or predicted, at once: bounds the memory that a large batch needs.
-CHUNK = 2000
-
-
-@dataclass(frozen=True)
-class _Stream:
-    """All that was learned.
-
-    `like` is empty and lives where the model does, in the dtype of its rows; `dtype` is that of answers;
-    `waiting` holds the first rows while there are too few to start from.
-    """
-
-    model: Model
-    offset: Array
-    scale: Array
-    rows_seen: int
-    one_dimensional: bool
-    dtype: Any
-    like: Array
-    waiting: tuple[Array, Array] | None
 
 
 class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -70,9 +31,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     kernel : kernel of streamgp.kernels or sklearn.gaussian_process.kernels, optional
-        The prior covariance, in the units of X and y, of a function of mean zero. By default a squared
-        exponential whose length-scale for each feature, and the targets' mean and scale, come from the
-        first 50 rows or the first batch, whichever is more; units then do not matter.
+        The prior covariance, in the units of X and y, of a function of mean zero, where tuning starts. By
+        default a squared exponential whose length-scale for each feature, and the targets' mean and scale, come
+        from the first 50 rows or the first batch, whichever is more; units then do not matter.
     method : {"pivoted", "srmf", "brmf", "nrmf", "rgp"}
         "pivoted": features of pivots that are chosen from the stream and change with it; a batch costs the
         same whatever has passed. "srmf": sequential randomized eigendecomposition, O(n·rank) a batch.
@@ -88,8 +49,19 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     oversampling : int
         Extra random directions while the range of a matrix is sought (srmf, brmf).
     noise : float or "auto"
-        Variance of the noise on y. "auto": the white noise in `kernel` if it has any, else a tenth of
-        the variance of y in the first rows; pivoted then estimates it anew from its statistics as it learns.
+        Variance of the noise on y, held as given. "auto": it starts at the white noise in `kernel`, or at a tenth
+        of the variance of y in the first rows, and is tuned with the kernel; with tune="none", pivoted estimates
+        it from its statistics as it learns.
+    tune : {"doubling", "initial", "continuous", "none"}
+        When hyperparameters are tuned: whenever the number of rows has doubled; at the first `initial_batches`
+        batches; at every batch; never.
+    objective : {"evidence", "loo", "training_error"}
+        What tuning makes best: the log evidence, the density of each row given all others, or the error on
+        the rows learned (the paper's; it leaves the noise alone).
+    initial_batches : int
+        How many batches tune="initial" tunes at.
+    bounds : (low, high)
+        Hyperparameters stay between these multiples of where they started.
     forgetting : float
         What the past is multiplied by at each `partial_fit`, 1 to remember all (pivoted, rgp; from the second
         batch on, and for rgp from when its basis is complete).
@@ -127,8 +99,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """
 
     n_features_in_: int
-    _stream: _Stream
-    _seed: int
+    _stream: Stream
 
     def __init__(
         self,
@@ -140,6 +111,10 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tolerance: float = 0.01,
         oversampling: int = 10,
         noise: float | Literal["auto"] = "auto",
+        tune: tuning.Mode = "doubling",
+        objective: tuning.Objective = "evidence",
+        initial_batches: int = 10,
+        bounds: tuple[float, float] = (1e-3, 1e3),
         forgetting: float = 1.0,
         memory: Literal["bounded", "rows"] = "bounded",
         variant: Literal["projected", "literal"] = "projected",
@@ -154,6 +129,10 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.tolerance = tolerance
         self.oversampling = oversampling
         self.noise = noise
+        self.tune = tune
+        self.objective = objective
+        self.initial_batches = initial_batches
+        self.bounds = bounds
         self.forgetting = forgetting
         self.memory = memory
         self.variant = variant
@@ -166,7 +145,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn X (n, d) and y (n,) or (n, q)."""
         fresh = copy.copy(self)
-        for name in ("_stream", "_seed", "n_features_in_", "feature_names_in_"):
+        for name in ("_stream", "n_features_in_", "feature_names_in_"):
             fresh.__dict__.pop(name, None)
         return self._commit(fresh, X, y)
 
@@ -190,82 +169,16 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _learn(self, X: Any, y: Any) -> None:
         validation.check_parameters(self)
         batch = validation.batch(self, X, y, self._stream.like if self._fitted else None)
-        X, y = batch.X, batch.y
-        if self._fitted:
-            validation.check_targets(batch, self._stream.scale.shape[0], self._stream.one_dimensional)
-        with blas_threads(many=self.method in OWN_BLAS):
-            stream = self._stream if self._fitted else None
-            if stream is not None and stream.waiting is None:
-                model = stream.model
-                if self.forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
-                    model = model.forget(self.forgetting)
-                model = _observe(model, X, validation.standardised(y, stream.offset, stream.scale))
-                self._stream = replace(stream, model=model, rows_seen=stream.rows_seen + X.shape[0])
+        with one_blas_thread():
+            if self._fitted:
+                stream = self._stream
+                validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
+                self._stream = stream.learn(batch, self.forgetting)
                 return
-            if stream is not None and stream.waiting is not None:
-                xp = namespace(X)
-                X = xp.concat([stream.waiting[0], X], axis=0)
-                y = xp.concat([stream.waiting[1], y], axis=0)
-            self._stream = self._begin(batch._replace(X=X, y=y))
-
-    def _begin(self, batch: validation.Batch) -> _Stream:
-        """Choose the hyperparameters that were not given and learn the first rows."""
-        X, y = batch.X, batch.y
-        kernel = None if self.kernel is None else as_kernel(self.kernel)
-        if kernel is not None:
-            kernel.check_features(X.shape[1])
-            if kernel.without_nugget().nugget:
-                raise KernelError(f"kernel={kernel} is white noise only; add a kernel of the inputs to it")
-            if self.method in ("pivoted", "rgp") and not kernel.positive_semidefinite:
-                raise KernelError(
-                    f"method={self.method!r} needs a positive semi-definite kernel, not {kernel}; use 'srmf'"
-                )
-        noise = None if self.noise == "auto" else float(self.noise)
-        if not self._fitted:
             # From a copy: a batch that is refused further on must not move the user's generator.
-            self._seed = _draw_seed(copy.deepcopy(self.random_state))
-        start = tuning.start(to_host(X).astype(np.float64), to_host(y), kernel, noise)
-        offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
-        given = kernel is not None and (noise is not None or kernel.nugget > 0)
-        needed = 1 if given else WARM_UP
-        if self.method == "rgp" and self.basis is None:
-            needed = max(needed, int(self.rank))
-        enough = X.shape[0] >= needed
-        model = self._empty(start.kernel, start.noise, X, y, enough)
-        model = _observe(model, X, validation.standardised(y, offset, scale))
-        # Copies: the caller may write its next rows into the same memory.
-        waiting = None if enough else (namespace(X).asarray(X, copy=True), namespace(y).asarray(y, copy=True))
-        like = zeros((0, X.shape[1]), X)
-        return _Stream(model, offset, scale, X.shape[0], batch.one_dimensional, batch.dtype, like, waiting)
-
-    def _empty(self, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool) -> Model:
-        """Make the model that has learned nothing."""
-        rank = self.max_rank if self.rank == "auto" else int(self.rank)
-        if self.method == "pivoted":
-            window = WINDOW if self.memory == "bounded" else None
-            return PivotedModel.empty(
-                kernel,
-                noise,
-                rank,
-                window,
-                self.tolerance if self.rank == "auto" else None,
-                LEAST_NOISE * noise if self.noise == "auto" else None,
-                self._seed,
-                X,
-                y,
-            )
-        if self.method == "nrmf":
-            return ExactModel.empty(kernel, noise, self.refactor, X, y)
-        if self.method == "rgp":
-            if self.basis is not None:
-                basis = validation.basis(self.basis, X)
-                return RecursiveModel.empty(kernel, noise, rank, basis, y, None)
-            seed = (self._seed, 0) if enough else None
-            return RecursiveModel.empty(kernel, noise, rank, X, y, seed)
-        return SpectralModel.empty(
-            kernel, noise, rank, self.oversampling, self._seed, X, y,
-            sequential=self.method == "srmf", literal=self.variant == "literal",
-        )  # fmt: skip
+            seed = _draw_seed(copy.deepcopy(self.random_state))
+            given = {f.name: getattr(self, f.name) for f in fields(Settings) if f.name != "seed"}
+            self._stream = Stream.begin(Settings(**given, seed=seed), batch)
 
     def unlearn(self, X: Any, y: Any) -> Self:
         """Take rows away that were learned before, X (b, d) and y (b,) or (b, q) (pivoted, rgp).
@@ -286,7 +199,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         if batch.X.shape[0] > model.count:
             raise InputError(f"{batch.X.shape[0]} rows are more than the {model.count:g} that were learned")
-        with blas_threads(many=self.method in OWN_BLAS):
+        with one_blas_thread():
             model = model.unlearn(batch.X, validation.standardised(batch.y, stream.offset, stream.scale))
         fresh._stream = replace(stream, model=model, rows_seen=stream.rows_seen - batch.X.shape[0])
         self.__dict__ = fresh.__dict__
@@ -301,7 +214,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(other)
         mine, theirs = self._stream, other._stream
         validation.check_mergeable(mine, theirs)
-        with blas_threads(many=self.method in OWN_BLAS):
+        with one_blas_thread():
             model = mine.model.merge(theirs.model)  # type: ignore[attr-defined]
         self._stream = replace(mine, model=model, rows_seen=mine.rows_seen + theirs.rows_seen)
         return self
@@ -316,6 +229,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         *,
         return_interval: float | None = None,
         latent: bool = False,
+        calibrated: bool = True,
     ) -> Any:
         """Predict new observations at the rows of X (m, d).
 
@@ -328,6 +242,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Also give the lower and the upper end of the central interval of that probability.
         latent : bool
             Leave the noise out: the spread of the function alone.
+        calibrated : bool
+            Let intervals reach as far as that share of the last 1,000 rows asked for, each predicted before it was
+            learned; False for the Gaussian process's own, which `latent` intervals always are.
 
         Returns
         -------
@@ -340,24 +257,22 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         stream = self._stream
         X = validation.rows(self, X, stream.like)
-        with blas_threads(many=self.method in OWN_BLAS):
+        with one_blas_thread():
             if return_cov:
                 out = stream.model.predict(X, variance=False, covariance=True)
                 return self._mean(out.mean), self._covariance(X, out, latent)
-            spread = return_std or return_interval is not None
-            pieces = [
-                stream.model.predict(X[rows, :], variance=spread, covariance=False)
-                for rows in slices(X.shape[0], CHUNK)
-            ]
-        xp = namespace(X)
-        mean = self._mean(xp.concat([p.mean for p in pieces], axis=0))
-        if not return_std and return_interval is None:
-            return mean
-        std = self._std(X, xp.concat([p.variance for p in pieces]), latent)
+            if not return_std and return_interval is None:
+                return self._mean(stream.predict_mean(X))
+            found, variance = stream.predict(X)
+        mean, std = self._mean(found), self._std(X, variance, latent)
         if return_interval is None:
             return mean, std
-        reach = NormalDist().inv_cdf(0.5 + return_interval / 2) * std
-        return mean, mean - reach, mean + reach
+        reach = stream.scores.reach(return_interval) if calibrated and not latent else None
+        if reach is None:
+            half = NormalDist().inv_cdf(0.5 + return_interval / 2) * std
+        else:
+            half = cast(reach, std.dtype) * std if std.ndim == 2 else float(reach[0]) * std
+        return mean, mean - half, mean + half
 
     def _mean(self, mean: Array) -> Array:
         return self._shaped(mean * self._stream.scale[None, :] + self._stream.offset[None, :])
@@ -421,7 +336,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         stream = self._stream
         log_scale = float(np.log(to_host(stream.scale)).sum())
-        with blas_threads(many=self.method in OWN_BLAS):
+        with one_blas_thread():
             return stream.model.log_evidence() - stream.model.count * log_scale
 
     # What was learned
@@ -434,7 +349,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return "_stream" in self.__dict__
 
     @property
-    def _learned(self) -> _Stream:
+    def _learned(self) -> Stream:
         check_is_fitted(self)
         return self._stream
 
@@ -465,6 +380,16 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return model.trace_error / model.prior_trace if model.prior_trace > 0 else 0.0
 
     @property
+    def tuning_(self) -> tuning.Outcome | None:
+        """What the tuning after the last batch came to; None if there was none."""
+        return self._learned.outcome
+
+    @property
+    def tuning_seconds_(self) -> float:
+        """All the time that was spent tuning."""
+        return self._learned.tuning_seconds
+
+    @property
     def n_samples_seen_(self) -> int:
         """The number of rows learned."""
         return self._learned.rows_seen
@@ -478,12 +403,6 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def y_scale_(self) -> Array:
         """What the targets are divided by, shape (q,)."""
         return self._learned.scale
-
-
-def _observe(model: Model, X: Array, y: Array) -> Model:
-    for rows in slices(X.shape[0], model.largest_batch or X.shape[0]):
-        model = model.observe(X[rows, :], y[rows, :])
-    return model
 
 
 def _draw_seed(random_state: Any) -> int:

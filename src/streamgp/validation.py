@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, same_place, to_host
 from .errors import InputError, InputTypeError, ParameterError
 from .kernels import as_kernel
+from .tuning import MODES, OBJECTIVES
 
 METHODS: tuple[str, ...] = ("pivoted", "srmf", "brmf", "nrmf", "rgp")
 # Beyond this, sums of squares leave the range of float64.
@@ -38,7 +39,7 @@ def check_parameters(gp: Any) -> None:
         raise ParameterError(f"rank={gp.rank!r} must be a whole number, or 'auto' with method='pivoted'")
     if not (is_real(gp.tolerance) and 0 < gp.tolerance < 1):
         raise ParameterError(f"tolerance={gp.tolerance!r} must lie between 0 and 1, such as 0.01")
-    for name, low in (("rank", 1), ("max_rank", 1), ("oversampling", 0)):
+    for name, low in (("rank", 1), ("max_rank", 1), ("oversampling", 0), ("initial_batches", 1)):
         value = getattr(gp, name)
         if name == "rank" and isinstance(value, str):
             continue
@@ -49,6 +50,21 @@ def check_parameters(gp: Any) -> None:
     ):
         raise ParameterError(
             f"noise={gp.noise!r} must be a variance above 0, or 'auto'; for data without noise give a small one"
+        )
+    if gp.tune not in MODES:
+        raise ParameterError(f"tune={gp.tune!r} must be one of {', '.join(MODES)}")
+    if gp.objective not in OBJECTIVES:
+        raise ParameterError(f"objective={gp.objective!r} must be one of {', '.join(OBJECTIVES)}")
+    bounds = gp.bounds
+    if not (
+        isinstance(bounds, tuple | list)
+        and len(bounds) == 2
+        and all(is_real(b) and 0 < b < np.inf for b in bounds)
+        and bounds[0] <= 1 <= bounds[1]
+    ):
+        raise ParameterError(
+            f"bounds={bounds!r} must be two multiples of the start, the lower at most 1 and the upper at least 1, "
+            "such as (1e-3, 1e3)"
         )
     if not (is_real(gp.forgetting) and 0 < gp.forgetting <= 1):
         raise ParameterError(f"forgetting={gp.forgetting!r} must be above 0 and at most 1, such as 0.99")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from .._arrays import Array, namespace
 from ..kernels import Kernel
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,17 +35,22 @@ class Recent:
     """
 
     def __init__(self) -> None:
-        self._last: tuple[Array, Array] | None = None
+        self._last: tuple[Array, Any] | None = None
 
-    def of(self, X: Array, compute: Callable[[Array], Array]) -> Array:
+    def of(self, X: Array, compute: Callable[[Array], T]) -> T:
         """Give compute(X), or what it gave last if X has the same values; long batches are not kept."""
         if X.shape[0] > 512:
             return compute(X)
         last = self._last
-        if last is None or last[0].shape != X.shape or not bool(namespace(X).all(last[0] == X)):
+        if last is None or not self.known(X):
             # A copy, since the caller may write its next rows into the same memory.
             last = self._last = (namespace(X).asarray(X, copy=True), compute(X))
         return last[1]
+
+    def known(self, X: Array) -> bool:
+        """Tell whether X is what was computed last."""
+        last = self._last
+        return last is not None and last[0].shape == X.shape and bool(namespace(X).all(last[0] == X))
 
     def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
         return Recent, ()
@@ -88,6 +95,9 @@ class Model(Protocol):
 
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
         """Predict the function at the rows of X (m, d)."""
+
+    def retuned(self, kernel: Kernel, noise: float) -> Self:
+        """Go on with other hyperparameters, from rows where they are kept."""
 
     def log_evidence(self) -> float:
         """Log density of the targets learned, summed over outputs."""

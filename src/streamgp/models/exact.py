@@ -136,6 +136,10 @@ class ExactModel:
         """None: the factor grows panel by panel anyway."""
         return None
 
+    def retuned(self, kernel: Kernel, noise: float) -> Self:
+        """See Model; O(n³)."""
+        return type(self).empty(kernel, noise, self.refactor, self.X, self.y).observe(self.X, self.y)
+
     def observe(self, X: Array, y: Array) -> Self:
         """See Model. n·b + b² kernel entries, or all (n + b)²/2 of them with `refactor`."""
         xp, X, y = namespace(X), double(X), double(y)

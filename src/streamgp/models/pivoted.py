@@ -93,8 +93,8 @@ class PivotedModel:
     tolerance : float or None
         Take no more pivots than it needs to explain all but this share of the prior variance.
     least_noise : float or None
-        Estimate the noise anew from the statistics whenever rows are folded in, and not below this; None to
-        leave it as it was given.
+        Estimate the noise anew from the statistics whenever rows are folded in, and not below this, which is
+        what a tuning found if there was one; None to leave it as it was given.
     posterior : Posterior
         Of all rows that were folded in; holds the statistics.
     window : Rows
@@ -305,6 +305,42 @@ class PivotedModel:
             merged = merged._dismiss([int(j) for j in np.argsort(losses)[:excess]])
         return replace(merged._settled(), losses=merged._count_losses())
 
+    def retuned(self, kernel: Kernel, noise: float) -> Self:
+        """Go on with another kernel; O(r³ + W r²), no row needed but those of the window.
+
+        What was learned of the function's values at the pivots stays (`Pivots.retuned`; exact for a change of
+        amplitude). Rows of the window are folded anew. Pivots that the new kernel makes superfluous are dropped
+        first.
+        """
+        model, xp = self._folded, namespace(self.window.X)
+        gone = model.features.superfluous(kernel, _novel(model.features.Z))
+        if gone:
+            model = model._dismiss(gone)
+        features, T = model.features.retuned(kernel)
+        old, window = model.posterior.statistics, model.window
+        root = xp.sqrt(window.weights)[:, None]
+        F = features.transform(window.X)
+        diagonal, old_diagonal = (double(k.diag(window.X)) for k in (kernel, model.kernel))
+        prior, before = (float(xp.sum(d * window.weights)) for d in (diagonal, old_diagonal))
+        past = old.unlearn(double(window.F) * root, window.y * root, before)
+        past = past.transform(T)
+        # What the pivots leave of rows that are gone: the share that they leave of the window.
+        share = float(xp.sum(clip_below(diagonal - xp.vecdot(double(F), double(F)), 0.0)))
+        share = min(share / max(float(xp.sum(diagonal)), 1e-300), 0.5) if window.count else 0.0
+        explained = past.prior_trace - past.trace_error
+        past = replace(past, prior_trace=max(explained, 0.0) / (1.0 - share))
+        statistics = replace(past.learn(double(F) * root, window.y * root, prior), count=old.count)
+        model = replace(
+            model,
+            features=features,
+            noise=noise,
+            least_noise=None if model.least_noise is None else noise,
+            posterior=statistics.solve(noise),
+            window=replace(window, F=F),
+            changes=0,
+        )._settled()
+        return replace(model, losses=model._count_losses())
+
     def _joined_by(self, others: Pivots) -> Self:
         """Admit the pivots of another model, but for those that mine explain."""
         F = double(self.features.transform(others.Z))
@@ -342,8 +378,8 @@ class PivotedModel:
     def _with_noise(self) -> Self:
         """Estimate the noise anew: what the fit leaves of the targets, less what the pivots do not see.
 
-        One step of MacKay's fixed point a fold: down by a factor of two at the most and never below a small
-        share of where it started, up by ten.
+        One step of MacKay's fixed point a fold: down by a factor of two at the most, up by ten, and never below
+        `least_noise`.
         """
         if self.least_noise is None:
             return self
@@ -467,15 +503,15 @@ class PivotedModel:
         """Give what each pivot explains of a row, on average and its own row aside: (uᵀAu − 1/P)/n, (r,)."""
         statistics, V = self.posterior.statistics, double(self.features.V)
         xp = namespace(V)
-        squares = xp.vecdot(V, V, axis=0)
-        explained = xp.vecdot(product(statistics.gram, V), V, axis=0) / squares
+        squares = xp.vecdot(V, V, axis=-2)
+        explained = xp.vecdot(product(statistics.gram, V), V, axis=-2) / squares
         return clip_below(explained - 1.0 / squares, 0.0) / statistics.count
 
     def _learned(self, weights: Array) -> np.ndarray:
         """Give (uᵀw)² of each pivot's direction u, averaged over outputs; its prior mean is one. (r,)."""
         V, xp = double(self.features.V), namespace(self.window.X)
         along = product(xp.matrix_transpose(V), weights)
-        return to_host(xp.mean(along * along, axis=1) / xp.vecdot(V, V, axis=0))
+        return to_host(xp.mean(along * along, axis=1) / xp.vecdot(V, V, axis=-2))
 
     def _dismiss(self, pivots: list[int]) -> Self:
         """Drop pivots, exactly."""

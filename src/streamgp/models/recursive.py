@@ -7,16 +7,17 @@ Letters 45 (2014).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
-from .._arrays import Array, double, namespace
+from .._arrays import Array, double, eps, namespace
 from ..errors import InputError
 from ..features import Pivots, whiten
 from ..kernels import Kernel
+from ..lowrank import Complement
 from ..statistics import NormalEquations, Posterior
-from .base import Prediction
+from .base import Prediction, Recent
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class RecursiveModel:
     noise: float
     statistics: NormalEquations
     trace_error: float = 0.0
+    recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
     def empty(
@@ -75,7 +77,7 @@ class RecursiveModel:
 
     def observe(self, X: Array, y: Array) -> Self:
         """See Model. b·r + b² kernel entries."""
-        F = double(self.features.transform(X))
+        F = double(self._features_of(X))
         prior, diagonal = double(self.kernel.block(X)), double(self.kernel.diag(X))
         xp = namespace(F)
         prior_trace = float(xp.sum(diagonal))
@@ -85,7 +87,11 @@ class RecursiveModel:
             self,
             statistics=self.statistics.learn(F, y, prior_trace, log_whitening),
             trace_error=self.trace_error + unseen,
+            recent=Recent(),
         )
+
+    def _features_of(self, X: Array) -> Array:
+        return self.recent.of(X, self.features.transform)
 
     def unlearn(self, X: Array, y: Array) -> Self:
         """Take a batch away as it was learned; O(b r² + b³)."""
@@ -110,13 +116,35 @@ class RecursiveModel:
         """Weigh all that was learned by `rate`; O(r²)."""
         return replace(self, statistics=self.statistics.forget(rate), trace_error=rate * self.trace_error)
 
+    def retuned(self, kernel: Kernel, noise: float) -> Self:
+        """Go on with another kernel; what was learned of the values at the basis stays. O(r³)."""
+        features, statistics = self.features, self.statistics
+        gone = features.superfluous(kernel, 10 * features.rank * eps(features.Z))
+        if gone:
+            features, complement = features.drop(gone)
+            wide = Complement(double(complement.Y), double(complement.T))
+            statistics = statistics.drop(wide)
+        features, T = features.retuned(kernel)
+        ratio = float(namespace(features.Z).sum(double(kernel.diag(features.Z)))) / max(
+            float(namespace(features.Z).sum(double(self.kernel.diag(features.Z)))), 1e-300
+        )
+        statistics = statistics.transform(T, prior_trace=ratio * statistics.prior_trace)
+        return replace(
+            self,
+            features=features,
+            noise=noise,
+            statistics=statistics,
+            trace_error=ratio * self.trace_error,
+            recent=Recent(),
+        )
+
     @cached_property
     def _posterior(self) -> Posterior:
         return self.statistics.solve(self.noise)
 
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
         """See Model. m·r kernel entries; O(m r²)."""
-        F, posterior = self.features.transform(X), self._posterior
+        F, posterior = self._features_of(X), self._posterior
         mean = posterior.mean(F)
         if covariance:
             return Prediction(mean, covariance=posterior.covariance(F, self.kernel.block(X)))

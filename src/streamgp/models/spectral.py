@@ -111,6 +111,24 @@ class SpectralModel:
         """Two thousand for `srmf`, whose first step holds a b×b matrix."""
         return 2000 if self.sequential else None
 
+    def retuned(self, kernel: Kernel, noise: float) -> Self:
+        """See Model; the rows are learned again, 2,000 at a time."""
+        model = replace(
+            self,
+            kernel=kernel,
+            noise=noise,
+            X=self.X[:0, :],
+            y=self.y[:0, :],
+            factor=Factor(self.X[:0, :0], self.X[:0, 0]),
+            projected_y=self.y[:0, :],
+            prior_trace=0.0,
+            recent=Recent(),
+        )
+        n = self.X.shape[0]
+        for rows in slices(n, self.largest_batch or max(n, 1)):
+            model = model.observe(self.X[rows, :], self.y[rows, :])
+        return model
+
     def observe(self, X: Array, y: Array) -> Self:
         """See Model. `srmf`: n·b + b² kernel entries; `brmf`: twice (n + b)²."""
         xp, y = namespace(X), double(y)
