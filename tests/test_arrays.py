@@ -1,15 +1,27 @@
 """Laws of the doorway to array libraries."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from threadpoolctl import threadpool_info
 
 from streamgp import StreamingGPRegressor
-from streamgp._arrays import RECYCLED, cholesky, copied, empty, joined, less_product, product, solve_lower
+from streamgp._arrays import (
+    RECYCLED,
+    _Memory,
+    cholesky,
+    copied,
+    empty,
+    joined,
+    less_product,
+    product,
+    solve_lower,
+)
 from streamgp.errors import NumericalError
 
 SIZES = st.lists(st.integers(RECYCLED // 8, RECYCLED // 2), min_size=1, max_size=40)
@@ -107,3 +119,32 @@ def test_copies_and_joins_are_of_new_memory():
     assert not np.shares_memory(copied(x), x)
     assert (copied(x) == x).all()
     assert (joined([x[:5], x[5:]]) == x).all()
+
+
+def test_a_stream_gives_the_same_bits_in_any_thread_and_leaves_the_blas_pools_alone():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 5))
+
+    def learn(out):
+        gp = StreamingGPRegressor(rank=200, random_state=0)
+        for i in range(0, 900, 300):
+            gp.partial_fit(X[i : i + 300], X[i : i + 300, 0] ** 2)
+        out.append(gp.predict(X))
+
+    pools = [(p["filepath"], p["num_threads"]) for p in threadpool_info()]
+    here, there = [], []
+    learn(here)
+    threads = [threading.Thread(target=learn, args=(there,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((other == here[0]).all() for other in there)
+    assert [(p["filepath"], p["num_threads"]) for p in threadpool_info()] == pools
+
+
+def test_recycled_memory_is_bounded():
+    memory, dtype = _Memory(most=8, most_bytes=2**22), np.dtype(float)
+    for n in range(40_000, 90_000, 1000):
+        memory.array((n,), dtype)
+    assert sum(b.nbytes for b in memory._buffers) <= 2**22

@@ -10,7 +10,7 @@ from conftest import Counting, wave
 from streamgp import StreamingGPRegressor, kernels
 from streamgp.errors import InputError
 from streamgp.evaluation import prequential, state_bytes
-from streamgp.models.pivoted import LULL, REVIEW, WINDOW
+from streamgp.models.pivoted import LULL, REVIEW, WINDOW, PivotedModel
 
 KERNEL = 1.5 * kernels.SquaredExponential([0.5, 0.7, 0.6])
 
@@ -387,3 +387,50 @@ def test_a_machine_without_pivots_can_be_merged():
     before = gp.predict(X)
     gp.merge(StreamingGPRegressor(kernel, tune="none", noise=0.01).partial_fit(np.zeros((1, 2)), np.zeros(1)))
     assert_allclose(gp.predict(X), before, atol=1e-9)
+
+
+def test_unlearning_what_was_not_learned_is_refused_where_that_can_be_known():
+    X, y = wave(700)
+    rows = stream(X, y, 100, rank=60, memory="rows")
+    rows.unlearn(X[:50], y[:50])
+    for bad in (y[:50], y[:50] + 5):
+        with pytest.raises(InputError, match="not learned"):
+            rows.unlearn(X[:50], bad)
+    faded = stream(X, y, 100, rank=60, forgetting=0.9)
+    with pytest.raises(InputError, match="after forgetting only the last 500"):
+        faded.unlearn(X[:50], y[:50])
+    before = faded._stream.model.count
+    faded.unlearn(X[400:], y[400:])
+    assert faded._stream.model.count == pytest.approx(before - 100 * (1 + 0.9 + 0.9**2))
+
+
+def test_estimated_noise_does_not_collapse_where_the_rank_is_short():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 4))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(4000)
+    kernel = 2.0 * kernels.SquaredExponential(1.0) + kernels.White(0.01)
+    gp = StreamingGPRegressor(kernel, tune="none", rank=100, random_state=0)
+    coverage = [r.coverage for r in prequential(gp, X, y)][10:]
+    assert gp.noise_ > 1e-4  # the prior claims more for the function than it needs, so less is left for noise
+    assert 0.87 < np.mean(coverage) < 0.93
+    _, lower, upper = gp.predict(X[:2000], return_interval=0.9, calibrated=False)
+    assert np.mean((lower < y[:2000]) & (y[:2000] < upper)) > 0.85
+
+
+def test_single_rows_with_intervals_do_not_fold_the_rows_that_wait():
+    X, y = wave(400)
+    gp = stream(X[:300], y[:300], 100, rank=60)
+    folds = []
+    original = PivotedModel._fold
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PivotedModel, "_fold", lambda self, block: folds.append(1) or original(self, block))
+        for i in range(300, 380):
+            gp.predict(X[i : i + 1], return_interval=0.9)
+            gp.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert len(folds) <= 2
+
+
+def test_automatic_rank_of_single_rows_is_near_that_of_batches():
+    X, y = wave(600)
+    ranks = [stream(X, y, b, rank="auto", tolerance=0.05).rank_ for b in (1, 100)]
+    assert ranks[0] <= 1.5 * ranks[1]

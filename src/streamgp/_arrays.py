@@ -30,21 +30,23 @@ T = TypeVar("T")
 
 # Multiplications from which on a product or a solve is shared among the cores.
 SHARED = 2**22
-# NumPy arrays of so many bytes are made in memory that was used before, where there is some.
+# NumPy arrays of at least so many bytes, and at most so many, are made in memory that was used before.
 RECYCLED = 2**18
+LARGEST = 2**24
 
 
 class _Memory:
     """Buffers for NumPy arrays, taken again once no array lies in them.
 
     Large arrays come from the system in fresh pages and go back to it when they are dropped: at rank 500
-    the page faults of a batch cost more than its arithmetic. A list of the last few buffers is kept; one is
-    free when nothing but the list refers to it (a view refers to the buffer that it lies in).
+    the page faults of a batch cost more than its arithmetic. A list of the last few buffers is kept, `most` of
+    them and `most_bytes` together; one is free when nothing but the list refers to it (a view refers to the
+    buffer that it lies in).
     """
 
-    def __init__(self, most: int = 24) -> None:
+    def __init__(self, most: int = 24, most_bytes: int = 2**26) -> None:
         self._buffers: list[np.ndarray] = []
-        self._most = most
+        self._most, self._most_bytes = most, most_bytes
         self._lock = threading.Lock()
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -58,6 +60,8 @@ class _Memory:
             # An eighth more than is asked for: a model that fills up asks for a little more each time.
             self._buffers.append(np.empty(size + size // 8, dtype=np.uint8))
             del self._buffers[: -self._most]
+            while sum(b.nbytes for b in self._buffers) > self._most_bytes and len(self._buffers) > 1:
+                del self._buffers[0]
             return np.ndarray(shape, dtype, self._buffers[-1])
 
 
@@ -121,7 +125,7 @@ def double(x: Array) -> Array:
 
 def empty(shape: tuple[int, ...], like: Array) -> Array:
     """Make an array to be filled, of the library, device and dtype of `like`."""
-    if type(like) is np.ndarray and math.prod(shape) * like.itemsize >= RECYCLED:
+    if type(like) is np.ndarray and RECYCLED <= math.prod(shape) * like.itemsize <= LARGEST:
         return _memory.array(shape, like.dtype)
     return namespace(like).empty(shape, dtype=like.dtype, device=compat.device(like))
 
@@ -211,7 +215,7 @@ def joined(parts: Sequence[Array]) -> Array:
 
 def product(left: Array, right: Array) -> Array:
     """Give left · right for matrices of one dtype, on all cores if it is large enough."""
-    if type(left) is not np.ndarray:
+    if type(left) is not np.ndarray or left.dtype != right.dtype:
         return left @ right
     out = empty((left.shape[0], right.shape[1]), left)
     if out.size * left.shape[1] < SHARED:
@@ -340,7 +344,7 @@ def one_blas_thread() -> Iterator[None]:
         if _limit_depth == 0:
             _limit_before[:] = [(pool, pool.num_threads) for pool in _blas_pools()]
             for pool in _blas_pools():
-                pool.set_num_threads(1)
+                _set_threads(pool, 1)
         _limit_depth += 1
     try:
         yield
@@ -349,7 +353,15 @@ def one_blas_thread() -> Iterator[None]:
             _limit_depth -= 1
             if _limit_depth == 0:
                 for pool, before in _limit_before:
-                    pool.set_num_threads(before)
+                    _set_threads(pool, before)
+
+
+def _set_threads(pool: Any, n_threads: int) -> None:
+    """Set the threads of a pool from whichever thread this is; threadpoolctl would obey only the first that asked."""
+    clear = getattr(pool, "clear_controlling_thread", lambda force: None)
+    clear(force=True)
+    pool.set_num_threads(n_threads)
+    clear(force=True)
 
 
 def workers() -> int:
@@ -372,9 +384,17 @@ def _pool(n_workers: int) -> ThreadPoolExecutor:
 # Whether this thread works on a part: what it calls must not wait for the pool that it is in.
 _inside = threading.local()
 
-# Threads do not survive a fork; the child makes its own pool when it needs one.
+
+def _after_fork() -> None:
+    """Threads do not survive a fork, and a lock that one held stays held: the child makes its own."""
+    global _limit_lock, _limit_depth
+    _pool.cache_clear()
+    _memory.__init__()  # type: ignore[misc]
+    _limit_lock, _limit_depth = threading.Lock(), 0
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def halves(n: int, largest: int) -> list[slice]:

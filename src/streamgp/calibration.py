@@ -19,6 +19,8 @@ from ._arrays import Array, joined, namespace, zeros
 
 # Rows that are looked back on.
 WINDOW = 1000
+# Rows after which a squared error counts for 1/e.
+MEMORY = 500.0
 # With fewer scores than this the normal quantile stands.
 FEWEST = 50
 
@@ -31,20 +33,38 @@ class Scores:
     ----------
     values : (w, q)
         |y − mean|/std, the newest last.
+    excess, weight : float
+        The sum of (y − mean)² less the variance of the function, and the number of rows, older ones fading away.
     """
 
     values: Array
+    excess: float = 0.0
+    weight: float = 0.0
 
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
         """Give the scores of no rows."""
         return cls(zeros((0, n_outputs), like))
 
-    def add(self, scores: Array) -> Self:
-        """See the scores of more rows, (b, q)."""
+    @property
+    def noise(self) -> float | None:
+        """What is left of squared errors when the function's own variance is taken off; None if not known yet."""
+        return self.excess / self.weight if self.weight >= FEWEST else None
+
+    def add(self, error: Array, variance: Array, noise: float) -> Self:
+        """See more rows: y − mean (b, q), the variance of the function (b,), not below zero, and of the noise."""
+        xp, b = namespace(error), error.shape[0]
+        scores = xp.abs(error) / xp.sqrt(variance + noise)[:, None]
+        fading = math.exp(-b / MEMORY)
+        excess = float(xp.sum(xp.mean(error * error, axis=1) - variance))
         kept = self.values[max(0, self.values.shape[0] + scores.shape[0] - WINDOW) :, :]
         newest = scores[max(0, scores.shape[0] - WINDOW) :, :]
-        return replace(self, values=joined([kept, newest]))
+        return replace(
+            self,
+            values=joined([kept, newest]),
+            excess=fading * self.excess + excess,
+            weight=fading * self.weight + b,
+        )
 
     def reach(self, probability: float) -> Array:
         """Give how many standard deviations the central interval of that probability reaches; shape (q,)."""

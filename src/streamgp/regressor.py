@@ -197,8 +197,10 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 if stream.waiting is None
                 else "the first rows still wait for more and cannot be unlearned; fit without them"
             )
-        if batch.X.shape[0] > model.count:
-            raise InputError(f"{batch.X.shape[0]} rows are more than the {model.count:g} that were learned")
+        if batch.X.shape[0] > stream.rows_seen:
+            raise InputError(
+                f"{batch.X.shape[0]} rows are more than the {stream.rows_seen} that were learned"
+            )
         with one_blas_thread():
             model = model.unlearn(batch.X, validation.standardised(batch.y, stream.offset, stream.scale))
         fresh._stream = replace(stream, model=model, rows_seen=stream.rows_seen - batch.X.shape[0])

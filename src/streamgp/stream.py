@@ -136,9 +136,12 @@ class Stream:
         if forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
             model = model.forget(forgetting)
         favour = -self.batches * float(np.log(forgetting))
+        model = observe(model, X, targets)
+        if isinstance(model, PivotedModel) and scores.noise is not None:
+            model = model.with_noise(scores.noise)
         return replace(
             self,
-            model=observe(model, X, targets),
+            model=model,
             rows_seen=self.rows_seen + X.shape[0],
             batches=self.batches + 1,
             sample=self.sample.add(X, targets, favour),
@@ -171,8 +174,8 @@ class Stream:
         X, targets = X[newest:, :], targets[newest:, :]
         mean, variance = self.predict(X)
         xp = namespace(mean)
-        deviation = xp.sqrt(xp.where(variance > 0, variance, xp.zeros_like(variance)) + self.model.noise)
-        return self.scores.add(xp.abs(targets - mean) / deviation[:, None])
+        variance = xp.where(variance > 0, variance, xp.zeros_like(variance))
+        return self.scores.add(targets - mean, variance, self.model.noise)
 
     def _tuned(self) -> Self:
         """Tune the hyperparameters if it is time to, and go on with the better ones."""

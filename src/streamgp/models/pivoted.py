@@ -93,8 +93,8 @@ class PivotedModel:
     tolerance : float or None
         Take no more pivots than it needs to explain all but this share of the prior variance.
     least_noise : float or None
-        Estimate the noise anew from the statistics whenever rows are folded in, and not below this, which is
-        what a tuning found if there was one; None to leave it as it was given.
+        The noise may follow the errors of predictions (`with_noise`), and not below this, which is what a tuning
+        found if there was one; None to leave it as it was given.
     posterior : Posterior
         Of all rows that were folded in; holds the statistics.
     window : Rows
@@ -105,6 +105,8 @@ class PivotedModel:
         The posterior given the pending rows too.
     losses : (r,)
         What each pivot explained of a row, its own aside, when that was last counted.
+    faded : bool
+        Whether anything was ever forgotten.
     """
 
     features: Pivots
@@ -119,6 +121,7 @@ class PivotedModel:
     pending: Rows
     conditioned: Conditioned | None
     losses: Array
+    faded: bool = False
     reviews: int = 0
     unreviewed: int = 0
     changes: int = 0
@@ -173,7 +176,8 @@ class PivotedModel:
     @property
     def prior_trace(self) -> float:
         """See Model."""
-        return self._folded.posterior.statistics.prior_trace
+        waiting = namespace(self.pending.X).sum(double(self.kernel.diag(self.pending.X)))
+        return self.posterior.statistics.prior_trace + float(waiting)
 
     @property
     def largest_batch(self) -> int | None:
@@ -242,26 +246,39 @@ class PivotedModel:
             given = self.conditioned
             given = Conditioned.on(self.posterior, F, y) if given is None else given.add(F, y)
             return replace(self, pending=block, conditioned=given, recent=Recent())
-        return self._fold(block)._review(block.count, novel, self.posterior)._settled()._with_noise()
+        return self._fold(block)._review(block.count, novel, self.posterior)._settled()
 
     def _is_novel(self, unexplained: Array, prior: Array) -> bool:
         """Tell whether rows of these variances (b,) ask for another pivot."""
         xp, prior = namespace(unexplained), double(prior)
         if not bool(xp.any(unexplained > _novel(self.features.Z) * prior)):
             return False
-        return self.tolerance is None or float(xp.sum(unexplained)) > self.tolerance * float(xp.sum(prior))
+        if self.tolerance is None:
+            return True
+        left, total = float(xp.sum(unexplained)), float(xp.sum(prior))
+        if prior.shape[0] < REVIEW:
+            # A few rows alone say little of the share: judge them with all that came before.
+            left, total = left + self.posterior.statistics.trace_error, total + self.prior_trace
+        return left > self.tolerance * total
 
     def forget(self, rate: float) -> Self:
         """Weigh all that was learned by `rate`; O(r³)."""
         model = self._folded
         statistics = model.posterior.statistics.forget(rate)
         window = replace(model.window, weights=rate * model.window.weights)
-        return replace(model, posterior=statistics.solve(self.noise), window=window)._settled()
+        return replace(model, posterior=statistics.solve(self.noise), window=window, faded=True)._settled()
 
     def unlearn(self, X: Array, y: Array) -> Self:
         """Take rows away: exactly those learned with the present pivots, or all if all rows are kept; O(b r² + r³)."""
         model = self._folded
-        weights, gone = _without(model.window, X, double(y))
+        weights, gone, found = _without(model.window, X, double(y))
+        if not found and (self.window_size is None or self.faded):
+            raise InputError(
+                "some of these rows were not learned, or were taken away before; the model is unchanged"
+                if self.window_size is None
+                else f"after forgetting only the last {self.window_size} rows can be unlearned, for only they are "
+                "known to count for how much; the model is unchanged"
+            )
         F, xp = double(model.features.transform(X)), namespace(X)
         prior_trace = float(xp.sum(double(self.kernel.diag(X)) * gone))
         root = xp.sqrt(gone)[:, None]
@@ -343,6 +360,7 @@ class PivotedModel:
 
     def _joined_by(self, others: Pivots) -> Self:
         """Admit the pivots of another model, but for those that mine explain."""
+        others = replace(others, Z=cast(others.Z, self.features.Z.dtype))
         F = double(self.features.transform(others.Z))
         residual = double(self.kernel.block(others.Z)) - F @ namespace(F).matrix_transpose(F)
         chosen, _ = self._draw(residual, double(self.kernel.diag(others.Z)), others.rank)
@@ -375,16 +393,14 @@ class PivotedModel:
         posterior = self.posterior.statistics.solve(self.noise + self._unseen)
         return replace(self, posterior=posterior, window=window, recent=Recent())
 
-    def _with_noise(self) -> Self:
-        """Estimate the noise anew: what the fit leaves of the targets, less what the pivots do not see.
+    def with_noise(self, estimate: float) -> Self:
+        """Take note of what predictions said of the noise: down by a factor of two at the most, up by ten.
 
-        One step of MacKay's fixed point a fold: down by a factor of two at the most, up by ten, and never below
-        `least_noise`.
+        Not below `least_noise`; nothing changes while rows wait, whose posterior hangs on the present noise.
         """
-        if self.least_noise is None:
+        if self.least_noise is None or self.pending.count:
             return self
-        left = self.posterior.residual_variance() - self._unseen
-        noise = min(max(left, 0.5 * self.noise, self.least_noise), 10.0 * self.noise)
+        noise = min(max(estimate, 0.5 * self.noise, self.least_noise), 10.0 * self.noise)
         return replace(self, noise=noise)._settled()
 
     @property
@@ -485,7 +501,7 @@ class PivotedModel:
         F[:, :m] = solve_lower_rows(L, cross)
         statistics = self.posterior.statistics.exchange(complement, F, window.y, window.weights)
         losses = xp.asarray(self.losses, copy=True)
-        fresh = _fresh_losses(F[:, :m], L) / statistics.count
+        fresh = _fresh_losses(F[:, :m], L) / max(statistics.count, 1.0)
         for i, pivot in enumerate(pivots):
             losses[pivot] = fresh[i]
         dtype = self.features.V.dtype
@@ -505,7 +521,7 @@ class PivotedModel:
         xp = namespace(V)
         squares = xp.vecdot(V, V, axis=-2)
         explained = xp.vecdot(product(statistics.gram, V), V, axis=-2) / squares
-        return clip_below(explained - 1.0 / squares, 0.0) / statistics.count
+        return clip_below(explained - 1.0 / squares, 0.0) / max(statistics.count, 1.0)
 
     def _learned(self, weights: Array) -> np.ndarray:
         """Give (uᵀw)² of each pivot's direction u, averaged over outputs; its prior mean is one. (r,)."""
@@ -539,7 +555,7 @@ class PivotedModel:
         cross = double(self.kernel.block(window.X, X)) - double(window.F) @ xp.matrix_transpose(double(F))
         G = solve_lower_rows(L, cross)
         statistics = self.posterior.statistics.extend(window.F, G, window.y, window.weights)
-        fresh = _fresh_losses(G, L) / statistics.count
+        fresh = _fresh_losses(G, L) / max(statistics.count, 1.0)
         return replace(
             self,
             features=self.features.extend(X, F, cast(L, X.dtype)),
@@ -575,9 +591,12 @@ def _fresh_losses(G: Array, L: Array) -> Array:
     return xp.sum(taken * taken, axis=0) * spread
 
 
-def _without(window: Rows, X: Array, y: Array) -> tuple[Array, Array]:
-    """Give the weights of the window without the rows X and y, and what each of these weighed (1 if not in it)."""
-    weights, gone = to_host(window.weights).copy(), np.ones(X.shape[0])
+def _without(window: Rows, X: Array, y: Array) -> tuple[Array, Array, bool]:
+    """Give the weights of the window without the rows X and y, what each of these weighed, and if all were there.
+
+    A row that is not in the window counts 1.
+    """
+    found, weights, gone = True, to_host(window.weights).copy(), np.ones(X.shape[0])
     have, lost = (
         to_host(namespace(X).concat([double(a), b], axis=1)) for a, b in ((window.X, window.y), (X, y))
     )
@@ -585,7 +604,8 @@ def _without(window: Rows, X: Array, y: Array) -> tuple[Array, Array]:
         at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))[:1]
         if at.size:
             gone[i], weights[at] = weights[at[0]], 0.0
-    return asarray_like(weights, window.weights), asarray_like(gone, window.weights)
+        found = found and bool(at.size)
+    return asarray_like(weights, window.weights), asarray_like(gone, window.weights), found
 
 
 def _novel(X: Array) -> float:
