@@ -33,12 +33,13 @@ class Scores:
     ----------
     values : (w, q)
         |y − mean|/std, the newest last.
-    excess, weight : float
-        The sum of (y − mean)² less the variance of the function, and the number of rows, older ones fading away.
+    sums, weight
+        Of the regression of squared errors on the function's own variance, and the number of rows; older ones
+        fade away.
     """
 
     values: Array
-    excess: float = 0.0
+    sums: tuple[float, ...] = (0.0,) * 5
     weight: float = 0.0
 
     @classmethod
@@ -48,21 +49,32 @@ class Scores:
 
     @property
     def noise(self) -> float | None:
-        """What is left of squared errors when the function's own variance is taken off; None if not known yet."""
-        return self.excess / self.weight if self.weight >= FEWEST else None
+        """What is left of squared errors when the function's own variance is taken off; None if not known yet.
+
+        Squared errors ≈ γ · variance + noise with 0 ≤ γ ≤ 1: where the prior claims more for the function than it
+        needs, not all of that claim comes off.
+        """
+        if self.weight < FEWEST:
+            return None
+        w, wv, wvv, we, wev = self.sums
+        spread, slope = wvv - wv * wv / w, wev - wv * we / w
+        gamma = min(max(slope / spread, 0.0), 1.0) if spread > 1e-12 * wvv else 1.0
+        return (we - gamma * wv) / w
 
     def add(self, error: Array, variance: Array, noise: float) -> Self:
         """See more rows: y − mean (b, q), the variance of the function (b,), not below zero, and of the noise."""
         xp, b = namespace(error), error.shape[0]
         scores = xp.abs(error) / xp.sqrt(variance + noise)[:, None]
         fading = math.exp(-b / MEMORY)
-        excess = float(xp.sum(xp.mean(error * error, axis=1) - variance))
+        # Weighed by the inverse of the variance of a squared error.
+        squared, w = xp.mean(error * error, axis=1), ((noise + xp.mean(variance)) / (noise + variance)) ** 2
+        new = (w, w * variance, w * variance**2, w * squared, w * variance * squared)
         kept = self.values[max(0, self.values.shape[0] + scores.shape[0] - WINDOW) :, :]
         newest = scores[max(0, scores.shape[0] - WINDOW) :, :]
         return replace(
             self,
             values=joined([kept, newest]),
-            excess=fading * self.excess + excess,
+            sums=tuple(fading * old + float(xp.sum(v)) for old, v in zip(self.sums, new, strict=True)),
             weight=fading * self.weight + b,
         )
 
