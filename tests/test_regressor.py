@@ -133,7 +133,7 @@ def test_a_failing_kernel_leaves_the_model_bit_for_bit(method):
         ({"method": "nrmf", "memory": "rows"}, ParameterError, "memory works with method='pivoted'"),
         ({"method": "rgp", "forgetting": 1.1}, ParameterError, "at most 1"),
         ({"variant": "printed"}, ParameterError, "'projected' or 'literal'"),
-        ({"kernel": "rbf"}, KernelError, "kernel='rbf' is a str"),
+        ({"kernel": "rbf"}, KernelError, "kernel='rbf' must be a kernel"),
         ({"kernel": kernels.Linear}, KernelError, "give an object"),
         ({"kernel": kernels.White(1.0)}, KernelError, "white noise only"),
         ({"kernel": kernels.SquaredExponential([1.0, 2.0])}, KernelError, "2 values of length_scale"),

@@ -201,3 +201,41 @@ def whiten(F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array
         both = (xp.matrix_transpose(V) @ both) / xp.sqrt(scale)[:, None]
         log_det = float(xp.sum(xp.log(scale)))
     return both[:, : F.shape[1]], both[:, F.shape[1] :], log_det
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """‖x − x'‖² as φ(x)ᵀJφ(x') with d + 2 features: a linear model in disguise, of exact rank.
+
+    With x̃ = (x − o)/ℓ and p = ‖x̃‖²: ‖x − x'‖² = ℓ²[(p + 1)(p' + 1)/2 − (p − 1)(p' − 1)/2 − 2x̃ᵀx̃'].
+
+    Attributes
+    ----------
+    origin : (d,)
+        o and ℓ, any point and size near the data's: they keep the digits.
+    unit : float
+    """
+
+    origin: Array
+    unit: float
+
+    @classmethod
+    def about(cls, X: Array) -> Quadratic:
+        """Choose origin and unit from the first rows X (n, d)."""
+        xp = namespace(X)
+        origin = xp.mean(X, axis=0)
+        size = float(xp.mean(xp.sum((X - origin) ** 2, axis=1))) ** 0.5
+        return cls(origin, size if size > 0 else 1.0)
+
+    def signs(self) -> Array:
+        """Give the diagonal of J, shape (d + 2,)."""
+        xp = namespace(self.origin)
+        minus = -1.0 * xp.ones_like(self.origin)
+        return xp.concat([minus, 1.0 + 0.0 * self.origin[:1], minus[:1]])
+
+    def transform(self, X: Array) -> Array:
+        """Give the features of the rows of X (b, d); shape (b, d + 2)."""
+        xp = namespace(X)
+        A = (X - self.origin) / self.unit
+        p = xp.sum(A * A, axis=1)[:, None]
+        return self.unit * xp.concat([2.0**0.5 * A, (p + 1.0) / 2.0**0.5, (p - 1.0) / 2.0**0.5], axis=1)

@@ -30,10 +30,11 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : kernel of streamgp.kernels or sklearn.gaussian_process.kernels, optional
+    kernel : kernel of streamgp.kernels or sklearn.gaussian_process.kernels, or "dictionary", optional
         The prior covariance, in the units of X and y, of a function of mean zero, where tuning starts. By
         default a squared exponential whose length-scale for each feature, and the targets' mean and scale, come
-        from the first 50 rows or the first batch, whichever is more; units then do not matter.
+        from the first 50 rows or the first batch, whichever is more; units then do not matter. "dictionary": a sum
+        of six such, from an eighth of these length-scales to four times, of which only the weights are tuned.
     method : {"pivoted", "srmf", "brmf", "nrmf", "rgp"}
         "pivoted": features of pivots that are chosen from the stream and change with it; a batch costs the
         same whatever has passed. "srmf": sequential randomized eigendecomposition, O(n·rank) a batch.
@@ -52,9 +53,12 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Variance of the noise on y, held as given. "auto": it starts at the white noise in `kernel`, or at a tenth
         of the variance of y in the first rows, and is tuned with the kernel; with tune="none", pivoted estimates
         it from its statistics as it learns.
-    tune : {"doubling", "initial", "continuous", "none"}
+    tune : {"doubling", "initial", "hybrid", "continuous", "none"}
         When hyperparameters are tuned: whenever the number of rows has doubled; at the first `initial_batches`
-        batches; at every batch; never.
+        batches; at every batch; never. For srmf and brmf the weights of a kernel that is affine in them (the
+        distance polynomials, WeightedSum) are tuned from a factor of each part, without touching a row;
+        "hybrid" goes over to the kernel's own factor after the first batches, as the paper does. Every other
+        hyperparameter is tuned on a sample of 500 rows.
     objective : {"evidence", "loo", "training_error"}
         What tuning makes best: the log evidence, the density of each row given all others, or the error on
         the rows learned (the paper's; it leaves the noise alone).

@@ -10,9 +10,9 @@ import numpy as np
 from . import tuning, validation
 from ._arrays import Array, asarray_like, copied, joined, namespace, slices, to_host, zeros
 from .calibration import Scores
-from .errors import KernelError, NumericalError
-from .kernels import Kernel, as_kernel
-from .models import ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
+from .errors import KernelError, NumericalError, ParameterError
+from .kernels import Affine, Kernel, as_kernel
+from .models import AffineModel, ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
 from .models.base import Recent
 from .models.pivoted import WINDOW
 from .tuning import Outcome, Reservoir
@@ -95,7 +95,8 @@ class Stream:
         X, y = batch.X, batch.y
         kernel = _kernel(settings, X.shape[1])
         noise = None if settings.noise == "auto" else float(settings.noise)
-        start = tuning.start(to_host(X).astype(np.float64), to_host(y), kernel, noise)
+        mixture = isinstance(settings.kernel, str)
+        start = tuning.start(to_host(X).astype(np.float64), to_host(y), kernel, noise, mixture=mixture)
         offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
         given = kernel is not None and (noise is not None or kernel.nugget > 0)
         needed = 1 if given else WARM_UP
@@ -184,25 +185,39 @@ class Stream:
             settings.tune, self.rows_seen, self.batches, self.tuned_at, settings.initial_batches
         ):
             return replace(self, outcome=None) if self.outcome else self
-        model, sample = self.model, self.sample
-        kernel, noise, outcome = tuning.timed(
-            lambda: tuning.tune(
-                model.kernel,
-                model.noise,
-                self.centre,
-                sample.X,
-                sample.y,
-                settings.objective,
-                settings.bounds,
-                tune_noise=settings.noise == "auto",
-            ),
-            self.rows_seen,
-        )
+        model, initial = self.model, settings.initial_batches
+        given: dict[str, Any] = {
+            "objective": settings.objective,
+            "bounds": tuple(settings.bounds),
+            "tune_noise": settings.noise == "auto",
+            "steps": tuning.STEPS
+            if self.batches <= initial or settings.tune != "continuous"
+            else tuning.FEW_STEPS,
+        }
+        if isinstance(model, AffineModel):
+            kernel, mixture = model.kernel, model.mixture
+            tuned, outcome = tuning.timed(
+                lambda: tuning.tune_weights(kernel, model.noise, self.centre, mixture, **given),
+                self.rows_seen,
+            )
+        else:
+            tuned, outcome = tuning.timed(
+                lambda: tuning.tune_on_rows(
+                    model.kernel, model.noise, self.centre, self.sample.X, self.sample.y, **given
+                ),
+                self.rows_seen,
+            )
         if outcome.taken:
             try:
-                model = model.retuned(kernel, noise)
+                model = model.retuned(tuned.kernel, tuned.noise)
             except NumericalError as error:
                 outcome = replace(outcome, verdict=f"failed: {error}")
+        if (
+            settings.tune == "hybrid"
+            and self.batches >= settings.initial_batches
+            and isinstance(model, AffineModel)
+        ):
+            model = model.settled()
         return replace(
             self,
             model=model,
@@ -220,7 +235,7 @@ def observe(model: Model, X: Array, y: Array) -> Model:
 
 
 def _kernel(settings: Settings, n_features: int) -> Kernel | None:
-    if settings.kernel is None:
+    if settings.kernel is None or isinstance(settings.kernel, str):
         return None
     kernel = as_kernel(settings.kernel)
     kernel.check_features(n_features)
@@ -249,6 +264,21 @@ def _empty(settings: Settings, kernel: Kernel, noise: float, X: Array, y: Array,
             return RecursiveModel.empty(kernel, noise, rank, basis, y, None)
         seed = (settings.seed, 0) if enough else None
         return RecursiveModel.empty(kernel, noise, rank, X, y, seed)
+    if settings.tune != "none" and isinstance(kernel, Affine):
+        if settings.variant == "literal":
+            raise ParameterError(
+                "variant='literal' has fixed weights; tune them with 'projected', or tune='none'"
+            )
+        return AffineModel.empty(
+            kernel,
+            noise,
+            rank,
+            settings.oversampling,
+            settings.seed,
+            X,
+            y,
+            sequential=settings.method == "srmf",
+        )
     return SpectralModel.empty(
         kernel, noise, rank, settings.oversampling, settings.seed, X, y,
         sequential=settings.method == "srmf", literal=settings.variant == "literal",

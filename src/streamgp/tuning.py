@@ -14,11 +14,12 @@ import scipy.optimize
 
 from ._arrays import Array, cholesky, index, namespace, product, to_host
 from .errors import NumericalError
-from .kernels import BrownianPolynomial, DistancePolynomial, Kernel, Scaled, SquaredExponential, Sum
+from .kernels import Affine, Kernel, Scaled, SquaredExponential, Sum, dictionary
+from .mixture import Mixture, Worth
 
-Mode = Literal["none", "continuous", "initial", "doubling"]
+Mode = Literal["none", "continuous", "initial", "hybrid", "doubling"]
 Objective = Literal["evidence", "loo", "training_error"]
-MODES: tuple[str, ...] = ("doubling", "initial", "continuous", "none")
+MODES: tuple[str, ...] = ("doubling", "initial", "hybrid", "continuous", "none")
 OBJECTIVES: tuple[str, ...] = ("evidence", "loo", "training_error")
 
 # Share of a target's variance that counts as noise until something better is known.
@@ -29,8 +30,9 @@ SAMPLE = 500
 FEWEST = 50
 # Standard deviation of the prior on the logarithm of each hyperparameter about where it started.
 PRIOR = 0.8
-# Steps of the optimiser at a tuning; it starts from where the last one ended.
+# Steps of the optimiser at a tuning, and where there is one after every batch; it starts where the last one ended.
 STEPS = 30
+FEW_STEPS = 2
 # Noise stays between these shares of the targets' mean square.
 NOISE_BOUNDS = (1e-6, 10.0)
 
@@ -65,12 +67,15 @@ def spread(values: np.ndarray) -> np.ndarray:
     return np.where(deviation > 8 * np.finfo(values.dtype).eps, deviation, 1.0) * unit
 
 
-def start(X: np.ndarray, y: np.ndarray, kernel: Kernel | None, noise: float | None) -> Start:
+def start(
+    X: np.ndarray, y: np.ndarray, kernel: Kernel | None, noise: float | None, *, mixture: bool = False
+) -> Start:
     """Choose what was not given from the first rows, X (n, d) and y (n, q), so that units do not matter.
 
     A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
     the kernel is noise. Without one, the targets' mean is taken off and the length-scales are the
-    features' standard deviations times √d, at which two typical rows have a correlation of 1/e.
+    features' standard deviations times √d, at which two typical rows have a correlation of 1/e; with `mixture`,
+    a dictionary of squared exponentials about these.
     """
     n_outputs = y.shape[1]
     offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)
@@ -79,10 +84,14 @@ def start(X: np.ndarray, y: np.ndarray, kernel: Kernel | None, noise: float | No
             noise = 0.0 if kernel.nugget else NOISE_SHARE * float((deviation**2).mean())
         return Start(offset, scale, kernel.without_nugget(), noise + kernel.nugget)
     offset = y[0] + (y - y[0]).mean(axis=0)
-    correlation = SquaredExponential(spread(X) * X.shape[1] ** 0.5)
+    lengths = spread(X) * X.shape[1] ** 0.5
+    correlation = dictionary(lengths) if mixture else SquaredExponential(lengths)
     if noise is None:
         return Start(offset, deviation, correlation, NOISE_SHARE)
-    return Start(offset, scale, float((deviation**2).mean()) * correlation, noise)
+    variance = float((deviation**2).mean())
+    if isinstance(correlation, Affine):
+        return Start(offset, scale, correlation.with_amounts(variance * correlation.amounts), noise)
+    return Start(offset, scale, variance * correlation, noise)
 
 
 # A sample of the stream
@@ -155,13 +164,13 @@ class Fit:
         An observation's and an output's share.
     gradient : (p + 1,)
         By the kernel's theta and the logarithm of the noise.
-    loo_density : float
-        Mean log density of each row given all others.
+    held_back : float
+        Mean log density of each row given all others; for an indefinite kernel −½ log of their mean squared error.
     """
 
     value: float
     gradient: np.ndarray
-    loo_density: float
+    held_back: float
 
 
 def exact_fit(kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, objective: str) -> Fit:
@@ -170,20 +179,21 @@ def exact_fit(kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, object
     References: Rasmussen & Williams (2006), eqs. (5.9) and (5.10) to (5.13).
     """
     m, q = y.shape
-    L = cholesky(kernel.block(X), "the kernel matrix of the sample", noise)
-    # K⁻¹ = L⁻ᵀL⁻¹
-    (potri,) = scipy.linalg.get_lapack_funcs(("potri",), (L,))
-    inverse, info = potri(L, lower=1)
-    if info:
-        raise NumericalError("the kernel matrix of the sample cannot be inverted")
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    inverse, log_det = _inverse(kernel, noise, X)
     alpha = inverse @ y
     diagonal = inverse.diagonal()
     left = alpha / diagonal[:, None]  # leave-one-out residuals
-    density = -0.5 * (left**2 * diagonal[:, None] - np.log(diagonal)[:, None] + math.log(2 * math.pi))
+    if kernel.positive_semidefinite:
+        density = -0.5 * (left**2 * diagonal[:, None] - np.log(diagonal)[:, None] + math.log(2 * math.pi))
+        held_back = float(density.mean())
+    elif objective == "loo":
+        raise NumericalError("an indefinite kernel has no density to leave a row out of")
+    else:
+        held_back = -0.5 * math.log(max(float((left**2).mean()), 1e-300))
     if objective == "evidence":
-        value = -0.5 * float((y * alpha).sum()) - q * float(np.log(L.diagonal()).sum())
-        value -= 0.5 * m * q * math.log(2 * math.pi)
+        if math.isnan(log_det):
+            raise NumericalError("the kernel matrix of the sample plus noise is not positive definite")
+        value = -0.5 * (float((y * alpha).sum()) + q * (log_det + m * math.log(2 * math.pi)))
         W = 0.5 * (alpha @ alpha.T - q * inverse)
     elif objective == "loo":
         # d(density)/dK = −K⁻¹ B K⁻¹ symmetrised, B collecting d/dα and d/dK⁻¹_ii.
@@ -201,7 +211,24 @@ def exact_fit(kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, object
     if objective == "training_error":
         by_noise = 0.0  # it would always ask for less noise
     gradient = np.concatenate([kernel.gradient(W, X), [by_noise]])
-    return Fit(value / (m * q), gradient / (m * q), float(density.mean()))
+    return Fit(value / (m * q), gradient / (m * q), held_back)
+
+
+def _inverse(kernel: Kernel, noise: float, X: np.ndarray) -> tuple[np.ndarray, float]:
+    """Give (k(X, X) + σ²I)⁻¹ (m, m) and the logarithm of the determinant, NaN where that is negative."""
+    what = "the kernel matrix of the sample"
+    if not kernel.positive_semidefinite:
+        C = kernel.block(X) + noise * np.eye(X.shape[0])
+        sign, log_det = np.linalg.slogdet(C)
+        if not np.isfinite(log_det):
+            raise NumericalError(f"{what} plus noise={noise:g} is singular")
+        return np.linalg.inv(C), float(log_det) if sign > 0 else math.nan
+    L = cholesky(kernel.block(X), what, noise)
+    (potri,) = scipy.linalg.get_lapack_funcs(("potri",), (L,))
+    half, info = potri(L, lower=1)
+    if info:
+        raise NumericalError(f"{what} cannot be inverted")
+    return np.tril(half) + np.tril(half, -1).T, 2.0 * float(np.log(L.diagonal()).sum())
 
 
 # A tuning
@@ -246,14 +273,22 @@ def is_due(mode: str, rows_seen: int, batches: int, last: int, initial_batches: 
 
 def with_amplitude(kernel: Kernel) -> Kernel:
     """Give a kernel whose amplitude can be tuned: 1·kernel, unless it is scaled or a sum of weighed parts."""
-    return (
-        kernel
-        if isinstance(kernel, Scaled | Sum | DistancePolynomial | BrownianPolynomial)
-        else Scaled(1.0, kernel)
-    )
+    return kernel if isinstance(kernel, Scaled | Sum | Affine) else Scaled(1.0, kernel)
 
 
-def tune(
+@dataclass(frozen=True)
+class Tuned:
+    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken"."""
+
+    kernel: Kernel
+    noise: float
+    verdict: str
+    before: float = math.nan
+    after: float = math.nan
+    evaluations: int = 0
+
+
+def tune_on_rows(
     kernel: Kernel,
     noise: float,
     centre: np.ndarray,
@@ -263,75 +298,114 @@ def tune(
     bounds: tuple[float, float],
     *,
     tune_noise: bool,
-) -> tuple[Kernel, float, str, tuple[float, float], int]:
+    steps: int = STEPS,
+) -> Tuned:
     """Raise the objective of the exact GP of a sample X (m, d), y (m, q), from the hyperparameters of now.
 
     `centre` (p,) is the kernel's theta at the start of the stream: the prior pulls there, and `bounds` are
-    multiples of it.
-
-    Returns
-    -------
-    kernel, noise, verdict, objective before and after, evaluations
+    multiples of it. Raises nothing: what goes wrong is the verdict.
     """
-    m, q = y.shape
-    size = float((y**2).mean())
-    nothing = (math.nan, math.nan)
-    if not float(y.std(axis=0).max()) > 1e-12 * size**0.5:
-        return kernel, noise, "kept: the targets do not vary", nothing, 0
+    if not float(y.std(axis=0).max()) > 1e-12 * float((y**2).mean()) ** 0.5:
+        return Tuned(kernel, noise, "kept: the targets do not vary")
     if (X[0] == X).all():
-        return kernel, noise, "kept: all rows are equal", nothing, 0
+        return Tuned(kernel, noise, "kept: all rows are equal")
+
+    def evaluate(kernel: Kernel, noise: float) -> Fit:
+        return exact_fit(kernel, noise, X, y, objective)
+
+    size = float((y**2).mean())
+    return _maximise(evaluate, kernel, noise, centre, y.size, size, bounds, tune_noise, steps)
+
+
+def tune_weights(
+    kernel: Affine,
+    noise: float,
+    centre: np.ndarray,
+    mixture: Mixture,
+    objective: str,
+    bounds: tuple[float, float],
+    *,
+    tune_noise: bool,
+    steps: int = STEPS,
+) -> Tuned:
+    """Raise the objective of a kernel's weights and the noise from statistics alone (Algorithm 5, step 13)."""
+    observations = mixture.count * mixture.moment.shape[1]
+    size = mixture.energy / observations
+    if not size > 0:
+        return Tuned(kernel, noise, "kept: the targets do not vary")
+
+    def evaluate(kernel: Kernel, noise: float) -> Worth:
+        assert isinstance(kernel, Affine)
+        return mixture.worth(kernel.amounts, noise, objective)
+
+    return _maximise(evaluate, kernel, noise, centre, observations, size, bounds, tune_noise, steps)
+
+
+def _maximise(
+    evaluate: Callable[[Kernel, float], Fit | Worth],
+    kernel: Kernel,
+    noise: float,
+    centre: np.ndarray,
+    observations: float,
+    size: float,
+    bounds: tuple[float, float],
+    tune_noise: bool,
+    steps: int,
+) -> Tuned:
+    """Maximise value less prior over the kernel's theta and log noise; `size` is the targets' mean square."""
     p = centre.size
     low, high = math.log(bounds[0]), math.log(bounds[1])
     limits = [(c + low, c + high) for c in centre]
     at_noise = math.log(noise)
     floor, ceiling = (math.log(max(share * size, 1e-290)) for share in NOISE_BOUNDS)
     limits.append((floor, ceiling) if tune_noise else (at_noise, at_noise))
-    strength = 1.0 / (m * q * PRIOR**2)
-    seen: list[float] = []
+    strength = 1.0 / (observations * PRIOR**2)
+    n_evaluations = 0
 
-    def fit(theta: np.ndarray) -> Fit:
-        return exact_fit(kernel.with_theta(theta[:p]), math.exp(theta[p]), X, y, objective)
+    def at(theta: np.ndarray) -> Fit | Worth:
+        nonlocal n_evaluations
+        n_evaluations += 1
+        return evaluate(kernel.with_theta(theta[:p]), math.exp(theta[p]))
 
     def penalty(theta: np.ndarray) -> float:
         return float(0.5 * strength * ((theta[:p] - centre) ** 2).sum())
 
+    best: dict[bytes, Fit | Worth] = {}
+
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         try:
-            now = fit(theta)
-        except NumericalError:
+            now = at(theta)
+        except (NumericalError, np.linalg.LinAlgError):
             return 1e10, np.zeros_like(theta)
-        seen.append(now.value)
+        best[theta.tobytes()] = now
         pull = np.concatenate([strength * (theta[:p] - centre), [0.0]])
         return penalty(theta) - now.value, pull - now.gradient
 
     first = np.clip(np.concatenate([kernel.theta, [at_noise]]), *np.array(limits).T)
-    try:
-        before = fit(first)
-        found = scipy.optimize.minimize(
-            loss,
-            first,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=limits,
-            options={"maxiter": STEPS, "maxfun": 2 * STEPS},
-        )
-        after = fit(found.x)
-    except NumericalError as error:
-        return kernel, noise, f"failed: {error}", nothing, len(seen)
-    values = before.value, after.value
-    if not np.isfinite(found.x).all() or not math.isfinite(after.value):
-        return kernel, noise, "failed: the objective is not finite", values, len(seen)
+    found = scipy.optimize.minimize(
+        loss,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=limits,
+        options={"maxiter": steps, "maxfun": 2 * steps},
+    )
+    before, after = best.get(first.tobytes()), best.get(found.x.tobytes())
+    if before is None or after is None:
+        return Tuned(kernel, noise, "failed: the objective is not defined here", evaluations=n_evaluations)
+    kept = Tuned(kernel, noise, "", before.value, after.value, n_evaluations)
+    if not (math.isfinite(after.value) and np.isfinite(found.x).all()):
+        return replace(kept, verdict="failed: the objective is not finite")
     if after.value - penalty(found.x) < before.value - penalty(first):
-        return kernel, noise, "kept: the objective would be worse", values, len(seen)
-    if after.loo_density < before.loo_density:
-        return kernel, noise, "kept: the held-back error would be worse", values, len(seen)
-    return kernel.with_theta(found.x[:p]), math.exp(found.x[p]), "taken", values, len(seen)
+        return replace(kept, verdict="kept: the objective would be worse")
+    if after.held_back < before.held_back:
+        return replace(kept, verdict="kept: the held-back error would be worse")
+    return replace(kept, kernel=kernel.with_theta(found.x[:p]), noise=math.exp(found.x[p]), verdict="taken")
 
 
-def timed(
-    work: Callable[[], tuple[Kernel, float, str, tuple[float, float], int]], rows_seen: int
-) -> tuple[Kernel, float, Outcome]:
+def timed(work: Callable[[], Tuned], rows_seen: int) -> tuple[Tuned, Outcome]:
     """Run a tuning and say what came of it."""
     began = time.perf_counter()
-    kernel, noise, verdict, (before, after), evaluations = work()
-    return kernel, noise, Outcome(rows_seen, verdict, before, after, evaluations, time.perf_counter() - began)
+    tuned = work()
+    seconds = time.perf_counter() - began
+    return tuned, Outcome(rows_seen, tuned.verdict, tuned.before, tuned.after, tuned.evaluations, seconds)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, same_place, to_host
-from .errors import InputError, InputTypeError, ParameterError
+from .errors import InputError, InputTypeError, KernelError, ParameterError
 from .kernels import as_kernel
 from .tuning import MODES, OBJECTIVES
 
@@ -97,7 +97,10 @@ def check_parameters(gp: Any) -> None:
         raise ParameterError(
             f"random_state={gp.random_state!r} must be a whole number, a RandomState or None"
         ) from error
-    if gp.kernel is not None:
+    if isinstance(gp.kernel, str):
+        if gp.kernel != "dictionary":
+            raise KernelError(f"kernel={gp.kernel!r} must be a kernel, 'dictionary' or None")
+    elif gp.kernel is not None:
         as_kernel(gp.kernel)
 
 

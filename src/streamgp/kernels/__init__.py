@@ -1,11 +1,12 @@
 """Covariance functions and their algebra: ``2.0 * SquaredExponential([1.0, 3.0]) + Linear()``."""
 
-from .base import Constant, Kernel, Product, Scaled, Sum, White
+from .base import Affine, Constant, Kernel, Product, Scaled, Sum, WeightedSum, White
 from .polynomials import BrownianPolynomial, DistancePolynomial
 from .reading import as_kernel
-from .stationary import Linear, Matern, Periodic, RationalQuadratic, SquaredExponential
+from .stationary import Linear, Matern, Periodic, RationalQuadratic, SquaredExponential, dictionary
 
 __all__ = [
+    "Affine",
     "BrownianPolynomial",
     "Constant",
     "DistancePolynomial",
@@ -18,6 +19,8 @@ __all__ = [
     "Scaled",
     "SquaredExponential",
     "Sum",
+    "WeightedSum",
     "White",
     "as_kernel",
+    "dictionary",
 ]

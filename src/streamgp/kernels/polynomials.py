@@ -9,6 +9,7 @@ in place of D; that is positive semi-definite, and so, by Schur's theorem, are i
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,12 +17,12 @@ import numpy as np
 
 from .._arrays import Array, asarray_like, namespace, zeros
 from ..errors import KernelError
-from .base import Kernel, non_negative
+from .base import Affine, Kernel, non_negative
 from .distances import centred, euclidean
 
 
 @dataclass(frozen=True)
-class _Polynomial(Kernel):
+class _Polynomial(Affine):
     """a₀I + Σᵢ aᵢ·base^i, powers taken entry by entry; a₀ is white noise and lives in `nugget`.
 
     theta holds the logarithms of the weights a₁, a₂, … that are not zero; zero weights stay zero.
@@ -41,16 +42,21 @@ class _Polynomial(Kernel):
         return [i for i, w in enumerate(self.weights) if i and w]
 
     @property
-    def theta(self) -> np.ndarray:
-        """See the class."""
-        return np.log([self.weights[i] for i in self._powers()])
+    def amounts(self) -> np.ndarray:
+        """See Affine."""
+        return np.array([self.weights[i] for i in self._powers()])
 
-    def with_theta(self, theta: np.ndarray) -> Self:
-        """See Kernel."""
+    def with_amounts(self, amounts: np.ndarray) -> Self:
+        """See Affine."""
         weights = list(self.weights)
-        for i, value in zip(self._powers(), np.exp(self._checked(theta)), strict=True):
+        for i, value in zip(self._powers(), amounts, strict=True):
             weights[i] = float(value)
         return replace(self, weights=tuple(weights))
+
+    def part_blocks(self, X: Array, Y: Array | None, which: Sequence[int]) -> list[Array]:
+        """See Affine; the base is computed once for all powers."""
+        base, powers = self._base(X, Y), self._powers()
+        return [base if powers[i] == 1 else base ** powers[i] for i in which]
 
     @property
     def nugget(self) -> float:
@@ -99,6 +105,15 @@ class DistancePolynomial(_Polynomial):
         """Give zeros: a point is at distance 0 from itself."""
         return zeros((X.shape[0],), X)
 
+    def part_diags(self, X: Array) -> list[Array]:
+        """See Affine."""
+        return [self.diag(X) for _ in self._powers()]
+
+    @property
+    def quadratic(self) -> int | None:
+        """The number of the part that is the squared distance, which is a linear model in disguise; None if unused."""
+        return self._powers().index(2) if 2 in self._powers() else None
+
     @property
     def positive_semidefinite(self) -> bool:
         """Never: its matrices have trace zero."""
@@ -145,6 +160,10 @@ class BrownianPolynomial(_Polynomial):
     def diag(self, X: Array) -> Array:
         """Give Σᵢ aᵢ(2‖x − o‖)^i."""
         return self._sum_of_powers(2.0 * self._norms(X))
+
+    def part_diags(self, X: Array) -> list[Array]:
+        """See Affine."""
+        return [(2.0 * self._norms(X)) ** i for i in self._powers()]
 
     def check_features(self, n_features: int) -> None:
         """See Kernel."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._arrays import Array, clip_below, in_place, namespace, ones, to_host
 from ..errors import KernelError
-from .base import Constant, Kernel, positive, vector
+from .base import Constant, Kernel, WeightedSum, positive, vector
 from .distances import centred, euclidean, squared
 
 
@@ -249,3 +249,17 @@ class Linear(Kernel):
         A = self._scaled(X)
         per_feature = -2.0 * _bilinear(W, A, A if Y is None else self._scaled(Y))
         return _fold(per_feature, self.length_scale)
+
+
+def dictionary(length_scale: Any = 1.0, n: int = 6, low: float = 0.125, high: float = 4.0) -> WeightedSum:
+    """Give a sum of n squared exponentials to learn the weights of, and no length-scale.
+
+    Their length-scales are `length_scale`, one or one a feature, times a geometric range from low to high. By
+    Schoenberg's theorem mixtures of these are all the isotropic kernels that are valid in every dimension.
+    """
+    if not (isinstance(n, int) and n >= 1 and 0 < low <= high < math.inf):
+        raise KernelError(
+            f"dictionary: n={n!r}, low={low!r}, high={high!r} must be 1 or more, and 0 < low <= high"
+        )
+    given = np.asarray(positive("dictionary", "length_scale", length_scale))
+    return WeightedSum(tuple(SquaredExponential(given * factor) for factor in np.geomspace(low, high, n)))

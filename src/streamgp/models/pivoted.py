@@ -340,12 +340,18 @@ class PivotedModel:
         diagonal, old_diagonal = (double(k.diag(window.X)) for k in (kernel, model.kernel))
         prior, before = (float(xp.sum(d * window.weights)) for d in (diagonal, old_diagonal))
         past = old.unlearn(double(window.F) * root, window.y * root, before)
+        explained_before = past.prior_trace - past.trace_error
         past = past.transform(T)
-        # What the pivots leave of rows that are gone: the share that they leave of the window.
-        share = float(xp.sum(clip_below(diagonal - xp.vecdot(double(F), double(F)), 0.0)))
-        share = min(share / max(float(xp.sum(diagonal)), 1e-300), 0.5) if window.count else 0.0
-        explained = past.prior_trace - past.trace_error
-        past = replace(past, prior_trace=max(explained, 0.0) / (1.0 - share))
+        # What the pivots leave of rows that are gone: the share that they left, changed as that of the window is.
+        left, left_before = (
+            float(xp.sum(clip_below(d - xp.vecdot(double(f), double(f)), 0.0)))
+            for d, f in ((diagonal, F), (old_diagonal, window.F))
+        )
+        gone_trace, gone_error = past.prior_trace, max(past.prior_trace - explained_before, 0.0)
+        growth = float(xp.sum(diagonal)) / max(float(xp.sum(old_diagonal)), 1e-300) if window.count else 1.0
+        error = gone_error * left / left_before if left_before > 1e-12 * before else growth * gone_error
+        error = min(error, 0.5 * growth * gone_trace)
+        past = replace(past, prior_trace=max(past.prior_trace - past.trace_error, 0.0) + error)
         statistics = replace(past.learn(double(F) * root, window.y * root, prior), count=old.count)
         model = replace(
             model,

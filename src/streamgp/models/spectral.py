@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from .._arrays import Array, cast, double, gram, in_parallel, namespace, row_parts, slices, zeros
 from ..features import Spectral
@@ -15,14 +15,15 @@ from .base import Prediction, Recent
 
 
 @dataclass(frozen=True)
-class _KernelMatrix:
+class KernelMatrix:
     """k(X, X) as an operator, evaluated row block by row block and never held."""
 
-    kernel: Kernel
+    kernel: Any
     X: Array
 
     @property
     def shape(self) -> tuple[int, int]:
+        """N by n."""
         return self.X.shape[0], self.X.shape[0]
 
     def __matmul__(self, other: Array) -> Array:
@@ -135,7 +136,7 @@ class SpectralModel:
         rows, targets = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
         seed = (self.seed, self.step)
         if not self.sequential:
-            operator = _KernelMatrix(self.kernel, rows)
+            operator = KernelMatrix(self.kernel, rows)
             definite = self.kernel.positive_semidefinite
             factor = randomized_eigh(
                 operator, self.max_rank, self.oversampling, seed, like=rows, definite=definite
