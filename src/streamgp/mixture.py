@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
 from .errors import NumericalError
 
@@ -70,10 +71,7 @@ class Mixture:
         root = np.sqrt(amounts)[self.parts]
         inner = root[:, None] * self.gram * root[None, :]
         M = inner + np.diag(noise * J)
-        sign, log_det = np.linalg.slogdet(M)
-        if not np.isfinite(log_det):
-            raise NumericalError("the weights make the kernel matrix singular")
-        N = np.linalg.inv(M)
+        N, sign, log_det = _inverse(M)
         c = root[:, None] * self.moment
         w = N @ c
         v = N @ (J[:, None] * w)
@@ -112,3 +110,16 @@ class Mixture:
             by_noise = 0.0  # it would always ask for less noise
         by_amount = np.bincount(self.parts, weights=each, minlength=amounts.size)
         return Worth(value / scale, np.append(by_amount, by_noise) / scale, held_back)
+
+
+def _inverse(M: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Give M⁻¹ and the sign and logarithm of det M, by one LU factorisation."""
+    lu, swaps, info = scipy.linalg.lapack.dgetrf(M)
+    if info == 0:
+        inverse, info = scipy.linalg.lapack.dgetri(lu, swaps)
+    if info != 0 or not np.isfinite(inverse).all():
+        raise NumericalError("the weights make the kernel matrix singular")
+    pivots = lu.diagonal()
+    odd = int((swaps != np.arange(swaps.size)).sum()) % 2
+    sign = float(np.prod(np.sign(pivots))) * (-1.0 if odd else 1.0)
+    return inverse, sign, float(np.log(np.abs(pivots)).sum())

@@ -32,7 +32,7 @@ FEWEST = 50
 PRIOR = 0.8
 # Steps of the optimiser at a tuning, and where there is one after every batch; it starts where the last one ended.
 STEPS = 30
-FEW_STEPS = 2
+FEW_STEPS = 1
 # Noise stays between these shares of the targets' mean square.
 NOISE_BOUNDS = (1e-6, 10.0)
 
