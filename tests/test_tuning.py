@@ -204,7 +204,7 @@ def test_the_sample_does_not_depend_on_how_rows_were_cut(batch):
 
 def test_what_is_forgotten_fades_from_the_sample_too():
     X, y = wave(3000)
-    gp = StreamingGPRegressor(forgetting=0.5, random_state=0, tune="none", rank=20)
+    gp = StreamingGPRegressor(forgetting=0.5, random_state=0, rank=20)
     for i in range(0, 3000, 100):
         gp.partial_fit(X[i : i + 100], y[i : i + 100])
     sample = gp._stream.sample.X

@@ -29,7 +29,7 @@ Namespace: TypeAlias = Any
 T = TypeVar("T")
 
 # Multiplications from which on a product or a solve is shared among the cores.
-SHARED = 2**22
+SHARED = 2**23
 # NumPy arrays of at least so many bytes, and at most so many, are made in memory that was used before.
 RECYCLED = 2**18
 LARGEST = 2**24

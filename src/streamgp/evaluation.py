@@ -108,17 +108,15 @@ def _records(
         began = time.perf_counter()
         known = _is_fitted(gp)
         if known:
+            reach = _host(gp._reach(0.9, True))
             mean, std = gp.predict(rows, return_std=True)
-            _, lower, upper = gp.predict(rows, return_interval=0.9)
         predicted = time.perf_counter()
         gp.partial_fit(rows, targets if labelled or not known else mean)
         learned = time.perf_counter()
         outcome = gp.tuning_
         tuned = outcome.seconds if outcome else 0.0
         if known:
-            rmse, nlpd, _ = score(_host(targets), _host(mean), _host(std))
-            inside = (_host(lower) <= _host(targets)) & (_host(targets) <= _host(upper))
-            metrics = rmse, nlpd, float(inside.mean())
+            metrics = score(_host(targets), _host(mean), _host(std), reach)
         yield Record(
             batch,
             gp.n_samples_seen_,
@@ -137,13 +135,18 @@ def _host(values: Any) -> np.ndarray:
     return np.asarray(to_host(values) if is_foreign(values) else values, dtype=np.float64)
 
 
-def score(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> tuple[float, float, float]:
-    """Give RMSE, mean negative log predictive density and coverage of the 90 % interval; arrays of one shape."""
+def score(
+    y: np.ndarray, mean: np.ndarray, std: np.ndarray, reach: float | np.ndarray = NINETY_PERCENT
+) -> tuple[float, float, float]:
+    """Give RMSE, mean negative log predictive density and coverage of the interval mean ± reach·std.
+
+    Arrays of one shape; `reach` may be one for each output.
+    """
     error = y - mean
     # A variance that was clipped to zero in a model without noise would give an infinite density.
     std = np.maximum(std, np.finfo(np.float64).tiny)
     density = 0.5 * (error / std) ** 2 + np.log(std) + 0.5 * math.log(2 * math.pi)
-    inside = np.abs(error) <= NINETY_PERCENT * std
+    inside = np.abs(error) <= reach * std
     return float(np.sqrt(np.mean(error**2))), float(np.mean(density)), float(np.mean(inside))
 
 

@@ -273,12 +273,15 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         mean, std = self._mean(found), self._std(X, variance, latent)
         if return_interval is None:
             return mean, std
-        reach = stream.scores.reach(return_interval) if calibrated and not latent else None
-        if reach is None:
-            half = NormalDist().inv_cdf(0.5 + return_interval / 2) * std
-        else:
-            half = cast(reach, std.dtype) * std if std.ndim == 2 else float(reach[0]) * std
+        half = self._reach(return_interval, calibrated and not latent) * std
         return mean, mean - half, mean + half
+
+    def _reach(self, probability: float, calibrated: bool) -> Any:
+        """Give how many standard deviations an interval reaches: a number, or (q,)."""
+        if not calibrated:
+            return NormalDist().inv_cdf(0.5 + probability / 2)
+        reach = cast(self._stream.scores.reach(probability), self._stream.dtype)
+        return float(reach[0]) if self._stream.one_dimensional else reach
 
     def _mean(self, mean: Array) -> Array:
         return self._shaped(mean * self._stream.scale[None, :] + self._stream.offset[None, :])

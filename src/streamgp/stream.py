@@ -107,6 +107,7 @@ class Stream:
             start = replace(start, kernel=tuning.with_amplitude(start.kernel))
         targets = validation.standardised(y, offset, scale)
         model = observe(_empty(settings, start.kernel, start.noise, X, y, enough), X, targets)
+        sample = Reservoir.empty(X.shape[1], y.shape[1], settings.seed)
         stream = cls(
             settings,
             model,
@@ -119,7 +120,7 @@ class Stream:
             zeros((0, X.shape[1]), X),
             # Copies: the caller may write its next rows into the same memory.
             None if enough else (copied(X), copied(y)),
-            Reservoir.empty(X.shape[1], y.shape[1], settings.seed).add(X, targets),
+            sample if settings.tune == "none" else sample.add(X, targets),
             start.kernel.theta,
             Scores.none(y.shape[1], targets),
         )
@@ -136,7 +137,9 @@ class Stream:
         model = self.model
         if forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
             model = model.forget(forgetting)
-        favour = -self.batches * float(np.log(forgetting))
+        sample = self.sample
+        if self.settings.tune != "none":
+            sample = sample.add(X, targets, -self.batches * float(np.log(forgetting)))
         model = observe(model, X, targets)
         if isinstance(model, PivotedModel) and scores.noise is not None:
             model = model.with_noise(scores.noise)
@@ -145,7 +148,7 @@ class Stream:
             model=model,
             rows_seen=self.rows_seen + X.shape[0],
             batches=self.batches + 1,
-            sample=self.sample.add(X, targets, favour),
+            sample=sample,
             scores=scores,
             recent=Recent(),
         )._tuned()

@@ -143,7 +143,7 @@ class Reservoir:
         )
 
 
-def _keys(seed: int, first: int, n: int, block: int = 1024) -> np.ndarray:
+def _keys(seed: int, first: int, n: int, block: int = 256) -> np.ndarray:
     """Give the logarithm of an exponential variable for each of n rows from number `first` on."""
     blocks = range(first // block, (first + n - 1) // block + 1)
     drawn = np.concatenate([np.random.default_rng([seed, 7, i]).standard_exponential(block) for i in blocks])

@@ -486,7 +486,9 @@ class PivotedModel:
         # Counting is O(r³): only so often that a row's share of it is O(r²).
         if self.reviews % max(1, self.rank // REVIEW) == 0 or self.losses.shape[0] != self.rank:
             model = replace(model, losses=model._count_losses())
-        losses = to_host(model.losses) * self._learned(Conditioned.on(before, block.F, block.y).weights)
+        # A stream that stays where it is knew its weights before the block, too.
+        weights = Conditioned.on(before, block.F, block.y).weights if moved > MOVED else before.weights
+        losses = to_host(model.losses) * self._learned(weights)
         best, weakest = np.argsort(-gains), np.argsort(losses)[: len(chosen)]
         n_swaps = int(np.cumprod(gains[best] > MARGIN * losses[weakest]).sum())
         if not n_swaps:
