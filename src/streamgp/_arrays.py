@@ -44,7 +44,7 @@ class _Memory:
     buffer that it lies in).
     """
 
-    def __init__(self, most: int = 24, most_bytes: int = 2**26) -> None:
+    def __init__(self, most: int = 24, most_bytes: int = 2**27) -> None:
         self._buffers: list[np.ndarray] = []
         self._most, self._most_bytes = most, most_bytes
         self._lock = threading.Lock()
