@@ -3,10 +3,11 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint reproduce clean
 help:
 	@echo "make demo    simulate a robot arm, compare the methods, draw a picture (build/demo.png)"
 	@echo "make test    run the test suite"
+	@echo "make reproduce  run the paper's experiments (STREAMGP_DATA names the folder of the data)"
 	@echo "make lint    style, types and the import contract"
 	@echo "make clean   remove .venv and everything built"
 
@@ -26,6 +27,9 @@ demo: .venv/.run-ready
 
 test: .venv/.dev-ready
 	$(BIN)/python -m pytest -n 2
+
+reproduce: .venv/.dev-ready
+	$(BIN)/streamgp reproduce --output build/reproduction
 
 lint: .venv/.dev-ready
 	$(BIN)/ruff check .

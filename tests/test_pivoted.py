@@ -232,7 +232,7 @@ def test_what_cannot_merge_says_why():
     X, y = wave(200)
     gp = stream(X, y, 100)
     for other, words in (
-        (stream(X, y, 100, noise=0.5), "the same kernel and noise"),
+        (stream(X, y, 100, noise=0.5), "the same kernel, noise"),
         (stream(X, y, 100, method="nrmf"), "method='pivoted'"),
         (StreamingGPRegressor().partial_fit(X[:5], y[:5]), "still waits"),
         (stream(X[:, :2], y, 100, kernel=kernels.SquaredExponential(1.0)), "number of features"),

@@ -1,12 +1,14 @@
 """Laws of hyperparameters that follow the stream."""
 
+import time
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from conftest import Counting, wave
 from streamgp import StreamingGPRegressor, kernels, tuning
-from streamgp.errors import KernelError, NumericalError, ParameterError
+from streamgp.errors import InputError, KernelError, NumericalError, ParameterError
 from streamgp.evaluation import prequential
 from streamgp.mixture import Mixture
 from streamgp.models import AffineModel, ExactModel, PivotedModel, RecursiveModel, SpectralModel
@@ -432,3 +434,143 @@ def test_weights_that_are_not_weights_are_refused(weights):
 def test_a_dictionary_of_nonsense_is_refused(arguments):
     with pytest.raises(KernelError):
         kernels.dictionary(**arguments)
+
+
+# What a second reader found
+
+
+def plane(n, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.standard_normal(n)
+
+
+def test_one_large_first_batch_is_as_good_as_many_small_ones():
+    X, y = plane(2000)
+    new, truth = plane(300, seed=9, noise=0.0)
+    whole = StreamingGPRegressor(random_state=0).fit(X, y)
+    parts = StreamingGPRegressor(random_state=0)
+    for i in range(0, 2000, 100):
+        parts.partial_fit(X[i : i + 100], y[i : i + 100])
+    errors = [np.sqrt(np.mean((gp.predict(new) - truth) ** 2)) for gp in (whole, parts)]
+    assert max(errors) < 0.03
+
+
+@pytest.mark.parametrize("frequency", [1.5, 3.0, 6.0])
+@pytest.mark.parametrize("kernel", [None, "dictionary"])
+def test_an_oscillation_is_not_taken_for_noise(frequency, kernel):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 20, (1000, 1))
+    y = np.sin(frequency * x[:, 0]) + 0.05 * rng.standard_normal(1000)
+    gp = StreamingGPRegressor(kernel, random_state=0)
+    for i in range(0, 1000, 100):
+        gp.partial_fit(x[i : i + 100], y[i : i + 100])
+    assert gp.noise_ * gp.y_scale_[0] ** 2 < 0.01
+    assert np.sqrt(np.mean((gp.predict(x) - np.sin(frequency * x[:, 0])) ** 2)) < 0.05
+
+
+def test_what_was_unlearned_is_not_tuned_on():
+    X, y = plane(1300)
+    gp = StreamingGPRegressor(random_state=0, memory="rows")
+    for i in range(0, 400, 100):
+        gp.partial_fit(X[i : i + 100], y[i : i + 100])
+    gp.partial_fit(X[400:500], 1000 * y[400:500]).unlearn(X[400:500], 1000 * y[400:500])
+    for i in range(500, 1300, 100):
+        gp.partial_fit(X[i : i + 100], y[i : i + 100])
+    assert gp.noise_ * gp.y_scale_[0] ** 2 < 0.03
+    new, truth = plane(300, seed=9, noise=0.0)
+    assert np.sqrt(np.mean((gp.predict(new) - truth) ** 2)) < 0.06
+
+
+def test_rgp_refuses_to_unlearn_under_another_kernel():
+    X, y = plane(200)
+    gp = StreamingGPRegressor(method="rgp", rank=60, random_state=0).partial_fit(X[:100], y[:100])
+    gp.partial_fit(X[100:], y[100:])
+    assert gp.tuning_.taken
+    with pytest.raises(InputError, match="after a tuning"):
+        gp.unlearn(X[100:], y[100:])
+
+
+@pytest.mark.parametrize("size", [1e100, 1e80, 1e-100])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_targets_of_any_size_are_learned_whatever_tuning_can_make_of_them(size, objective):
+    X, y = plane(200)
+    for kernel, method in (
+        (kernels.WeightedSum(PARTS), "srmf"),
+        (kernels.SquaredExponential(1.0), "pivoted"),
+    ):
+        gp = StreamingGPRegressor(kernel, method=method, rank=30, objective=objective, random_state=0)
+        gp.partial_fit(X[:100], size * y[:100]).partial_fit(X[100:], size * y[100:])
+        assert gp.n_samples_seen_ == 200
+        assert np.isfinite(gp.predict(X)).all()
+
+
+def test_a_mean_far_from_zero_does_not_make_everything_noise():
+    X, y = plane(400)
+    kernel = kernels.Constant(1e8) + kernels.SquaredExponential(1.5)
+    for method in ("nrmf", "pivoted"):
+        gp = StreamingGPRegressor(kernel, method=method, random_state=0)
+        for i in range(0, 400, 100):
+            gp.partial_fit(X[i : i + 100], y[i : i + 100] + 1e4)
+        assert gp.noise_ < 0.1
+        assert np.sqrt(np.mean((gp.predict(X) - y - 1e4) ** 2)) < 0.2
+
+
+def test_an_indefinite_matrix_has_no_evidence_however_many_eigenvalues_are_negative():
+    X, y = plane(200)
+    kernel, noise = kernels.DistancePolynomial((0.0, 1.0, 1.0)), 10.66735
+    negative = (np.linalg.eigvalsh(kernel.block(X) + noise * np.eye(200)) < 0).sum()
+    assert negative >= 2
+    with pytest.raises(NumericalError):
+        exact_fit(kernel, noise, X, y[:, None], "evidence")
+    gp = StreamingGPRegressor(kernel, noise=noise, method="nrmf", tune="none").fit(X, y)
+    assert gp.log_evidence() == -np.inf
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_initial_tuning_waits_for_rows_to_tune_on(batch):
+    X, y = plane(120)
+    gp = StreamingGPRegressor(tune="initial", initial_batches=3, random_state=0)
+    for i in range(0, 120, batch):
+        gp.partial_fit(X[i : i + batch], y[i : i + batch])
+    assert gp._stream.tunings == 3
+
+
+@pytest.mark.parametrize("kernel", AFFINE[:1] + AFFINE[3:], ids=str)
+def test_weights_are_not_tuned_where_there_is_nothing_to_learn_from(kernel):
+    X, y = plane(200)
+    for rows, targets in ((X, np.full(200, 3.0)), (np.ones((200, 3)), y)):
+        gp = StreamingGPRegressor(kernel, method="srmf", rank=20, objective="training_error", random_state=0)
+        gp.partial_fit(rows[:100], targets[:100]).partial_fit(rows[100:], targets[100:])
+        assert gp.tuning_.verdict.startswith("kept")
+
+
+def test_kernels_that_were_tuned_apart_merge():
+    X, y = plane(2000)
+    new, truth = plane(300, seed=9, noise=0.0)
+    parts = []
+    for start in (0, 1000):
+        gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), noise=0.01, random_state=0, rank=150)
+        for i in range(start, start + 1000, 100):
+            gp.partial_fit(X[i : i + 100], y[i : i + 100])
+        parts.append(gp)
+    assert parts[0].kernel_ != parts[1].kernel_
+    alone = np.sqrt(np.mean((parts[0].predict(new) - truth) ** 2))
+    parts[0].merge(parts[1])
+    assert np.sqrt(np.mean((parts[0].predict(new) - truth) ** 2)) < alone
+    assert parts[0]._stream.sample.seen == parts[0].n_samples_seen_ == 2000
+
+
+def test_the_time_of_carrying_the_past_over_is_tuning_time(monkeypatch):
+    X, y = plane(200)
+    gp = StreamingGPRegressor(random_state=0, rank=30).partial_fit(X[:100], y[:100])
+    original = PivotedModel.retuned
+
+    def slow(self, kernel, noise):
+        time.sleep(0.2)
+        return original(self, kernel, noise)
+
+    monkeypatch.setattr(PivotedModel, "retuned", slow)
+    (record,) = prequential(gp, X[100:], y[100:])
+    assert record.tuning == "taken"
+    assert record.tuning_seconds >= 0.2

@@ -21,6 +21,8 @@ from ._arrays import Array, joined, namespace, zeros
 WINDOW = 1000
 # Rows after which a squared error counts for 1/e.
 MEMORY = 500.0
+# An error beyond so many standard deviations counts as one of that many.
+FAR = 5.0
 # With fewer scores than this the normal quantile stands.
 FEWEST = 50
 
@@ -66,8 +68,10 @@ class Scores:
         xp, b = namespace(error), error.shape[0]
         scores = xp.abs(error) / xp.sqrt(variance + noise)[:, None]
         fading = math.exp(-b / MEMORY)
-        # Weighed by the inverse of the variance of a squared error.
-        squared, w = xp.mean(error * error, axis=1), ((noise + xp.mean(variance)) / (noise + variance)) ** 2
+        # Weighed by the inverse of the variance of a squared error; a far outlier counts as one of FAR deviations.
+        squared = xp.mean(error * error, axis=1)
+        squared = xp.minimum(squared, FAR**2 * (variance + noise))
+        w = ((noise + xp.mean(variance)) / (noise + variance)) ** 2
         new = (w, w * variance, w * variance**2, w * squared, w * variance * squared)
         kept = self.values[max(0, self.values.shape[0] + scores.shape[0] - WINDOW) :, :]
         newest = scores[max(0, scores.shape[0] - WINDOW) :, :]
@@ -77,6 +81,15 @@ class Scores:
             sums=tuple(fading * old + float(xp.sum(v)) for old, v in zip(self.sums, new, strict=True)),
             weight=fading * self.weight + b,
         )
+
+    def without_noise(self) -> Self:
+        """Start the estimate of the noise anew."""
+        return replace(self, sums=(0.0,) * 5, weight=0.0)
+
+    def merge(self, other: Self) -> Self:
+        """Look back on the rows of another stream, too."""
+        both = joined([other.values, self.values])
+        return replace(self, values=both[max(0, both.shape[0] - WINDOW) :, :])
 
     def reach(self, probability: float) -> Array:
         """Give how many standard deviations the central interval of that probability reaches; shape (q,)."""

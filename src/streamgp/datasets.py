@@ -1,16 +1,22 @@
-"""Data to stream: a simulated seven-joint arm.
+"""Data to stream: Abalone, the Sarcos arm, and a simulated seven-joint arm.
 
-Reference: Craig, Introduction to Robotics (2005), section 6.5 (recursive Newton–Euler).
+References: Nash et al., Abalone, UCI Machine Learning Repository (1995), doi 10.24432/C55C7W. Rasmussen &
+Williams, Gaussian Processes for Machine Learning (2006), data of section 2.5. Craig, Introduction to Robotics
+(2005), section 6.5 (recursive Newton–Euler).
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 
 import numpy as np
+import scipy.io
 
-from .errors import ParameterError
+from .errors import DataError, ParameterError
 
 N_JOINTS = 7
 
@@ -24,6 +30,102 @@ class Dataset:
     feature_names: tuple[str, ...]
     target_names: tuple[str, ...]
     source: str
+
+
+# Where the originals are, and the sha256 of the file.
+_ABALONE = "https://archive.ics.uci.edu/ml/machine-learning-databases/abalone/abalone.data"
+_ABALONE_SHA256 = "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"
+_SARCOS = "https://gaussianprocess.org/gpml/data/"
+# The sha256 of sarcos_inv.mat is not known to us; its shape and the mean torques of every tenth row are.
+_SARCOS_SHAPE = (44484, 28)
+_SARCOS_MEANS = (13.692, -24.354, 11.359, 27.475, -0.794, -0.781, 4.163)
+_FOLDER = "STREAMGP_DATA"
+_SEXES = {"M": 0.0, "F": 1.0, "I": 2.0}
+
+
+def load_abalone(folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Load the 4,177 abalones of UCI: sex as 0, 1, 2 (male, female, infant), seven sizes and weights; rings.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where `abalone.data` lies; else the folder that STREAMGP_DATA names, else it is fetched and cached.
+    """
+    path, source = _find(("abalone.data",), folder, _ABALONE, _ABALONE_SHA256)
+    if hashlib.sha256(path.read_bytes()).hexdigest() != _ABALONE_SHA256:
+        raise DataError(f"{path} is not UCI's abalone.data: its sha256 is not {_ABALONE_SHA256}")
+    rows = [line.split(",") for line in path.read_text().split()]
+    table = np.array([[_SEXES[row[0]], *map(float, row[1:])] for row in rows])
+    names = ("sex", "length", "diameter", "height", "whole", "shucked", "viscera", "shell")
+    return Dataset(table[:, :-1], table[:, -1:], names, ("rings",), source)
+
+
+def load_sarcos(folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Load the Sarcos arm, rows in time order: positions, velocities and accelerations of 7 joints; 7 torques.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where `sarcos_inv.mat` lies, or `sarcos_subset.npz` (X, Y: some of its rows); else the folder that
+        STREAMGP_DATA names, else `sarcos_inv.mat` is fetched and cached.
+    """
+    path, source = _find(("sarcos_inv.mat", "sarcos_subset.npz"), folder, _SARCOS + "sarcos_inv.mat", None)
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as data:
+                X, y = data["X"].astype(np.float64), data["Y"].astype(np.float64)
+        else:
+            table = scipy.io.loadmat(path)["sarcos_inv"].astype(np.float64)
+            X, y = table[:, :21], table[:, 21:]
+    except (ValueError, KeyError, OSError) as error:
+        raise DataError(f"{path} cannot be read as the Sarcos data: {error}") from error
+    if X.shape[1:] != (21,) or y.shape != (X.shape[0], 7):
+        raise DataError(
+            f"{path} has inputs {X.shape} and torques {y.shape}; the Sarcos data has 21 and 7 columns"
+        )
+    if path.suffix == ".mat":
+        same = table.shape == _SARCOS_SHAPE and np.allclose(y[::10].mean(axis=0), _SARCOS_MEANS, atol=1e-2)
+        if not same:
+            raise DataError(f"{path} is not the published sarcos_inv.mat: its size or its torques are others")
+    else:
+        source += f", a subset of {X.shape[0]} rows"
+    return Dataset(X, y, _arm_names(), tuple(f"torque_{i + 1}" for i in range(N_JOINTS)), source)
+
+
+def _arm_names() -> tuple[str, ...]:
+    kinds = ("position", "velocity", "acceleration")
+    return tuple(f"{kind}_{i + 1}" for kind in kinds for i in range(N_JOINTS))
+
+
+def _find(
+    names: tuple[str, ...], folder: str | os.PathLike[str] | None, url: str, sha256: str | None
+) -> tuple[Path, str]:
+    """Give the path of the first of these files that is there, and what to call its source."""
+    given = folder if folder is not None else os.environ.get(_FOLDER)
+    if given:
+        for name in names:
+            if (Path(given) / name).is_file():
+                return Path(given) / name, f"{name} from the folder that was named"
+        if folder is not None:
+            raise DataError(f"neither {' nor '.join(names)} lies in {given}; put it there: {url}")
+    what_to_do = f"put {names[0]}, from {url}, into a folder, and name that by --data or {_FOLDER}"
+    try:
+        import pooch
+    except ImportError as error:
+        raise DataError(
+            f"{names[0]} is not here, and fetching it needs pooch: pip install 'streamgp[data]', or {what_to_do}"
+        ) from error
+    try:
+        cached = pooch.retrieve(
+            url,
+            None if sha256 is None else f"sha256:{sha256}",
+            names[0],
+            pooch.os_cache("streamgp"),
+            progressbar=False,
+        )
+    except Exception as error:  # whatever the network can do
+        raise DataError(f"{names[0]} is not here and could not be fetched ({error}); {what_to_do}") from error
+    return Path(cached), url
 
 
 # The arm: an anthropomorphic 7R chain in Craig's modified Denavit–Hartenberg form, every a = 0.
@@ -149,11 +251,10 @@ def load_arm(n_rows: int = 10_000, *, start: int = 0, noise: float = 0.2, seed: 
     friction = _VISCOUS * velocity + _COULOMB * np.tanh(velocity / 0.1)
     torques = inverse_dynamics(q, velocity, acceleration) + friction
     torques += noise * _COULOMB * _noise(rows, seed)
-    names = [f"{what}_{i + 1}" for what in ("position", "velocity", "acceleration") for i in range(N_JOINTS)]
     return Dataset(
         np.hstack([q, velocity, acceleration]),
         torques,
-        tuple(names),
+        _arm_names(),
         tuple(f"torque_{i + 1}" for i in range(N_JOINTS)),
         f"simulated seven-joint arm, seed {seed}, rows {start} to {start + n_rows}",
     )

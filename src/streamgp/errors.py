@@ -7,6 +7,7 @@
     ├── InputError (ValueError)          a batch cannot be learned or predicted; the model is unchanged
     │   └── InputTypeError (TypeError)   the same, because of its type
     ├── KernelError (ValueError)         a kernel is of the wrong kind or wrongly built
+    ├── DataError (OSError)              a data set is not there, or is not what it should be
     └── NumericalError (ArithmeticError) a factorisation failed; the model is unchanged
 
     StreamGPWarning (UserWarning)
@@ -32,6 +33,10 @@ class InputTypeError(InputError, TypeError):
 
 class KernelError(StreamGPError, ValueError):
     """A kernel is of the wrong kind or wrongly built."""
+
+
+class DataError(StreamGPError, OSError):
+    """A data set is not there, or is not what it should be."""
 
 
 class NumericalError(StreamGPError, ArithmeticError):

@@ -84,7 +84,11 @@ class Mixture:
         gcv = n * alpha2 / q / trace**2
         held_back = -0.5 * math.log(max(gcv, 1e-300))
         if objective == "evidence":
-            if sign * np.prod(J) <= 0:
+            # C is positive definite where M has as many positive eigenvalues as J (Haynsworth's inertia formula).
+            positive = int((J > 0).sum())
+            if sign * np.prod(J) <= 0 or (
+                positive < J.size and int((np.linalg.eigvalsh(M) > 0).sum()) != positive
+            ):
                 raise NumericalError("the kernel matrix plus noise is not positive definite")
             fitted = float((c * w).sum())
             value = -0.5 * ((self.energy - fitted) / noise + q * ((n - J.size) * math.log(noise) + log_det))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import fields, replace
+from dataclasses import fields
 from numbers import Integral
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -187,8 +187,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def unlearn(self, X: Any, y: Any) -> Self:
         """Take rows away that were learned before, X (b, d) and y (b,) or (b, q) (pivoted, rgp).
 
-        Exact for pivoted where no pivot has come since they were learned, or with memory="rows"; for rgp where
-        they are a batch as it was learned.
+        Exact for pivoted where neither pivots nor hyperparameters have changed since they were learned, or with
+        memory="rows"; for rgp where they are a batch as it was learned and nothing was tuned since.
         """
         check_is_fitted(self)
         fresh = copy.copy(self)
@@ -206,23 +206,23 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{batch.X.shape[0]} rows are more than the {stream.rows_seen} that were learned"
             )
         with one_blas_thread():
-            model = model.unlearn(batch.X, validation.standardised(batch.y, stream.offset, stream.scale))
-        fresh._stream = replace(stream, model=model, rows_seen=stream.rows_seen - batch.X.shape[0])
+            targets = validation.standardised(batch.y, stream.offset, stream.scale)
+            fresh._stream = stream.without(model.unlearn(batch.X, targets), batch.X, targets)
         self.__dict__ = fresh.__dict__
         return self
 
     def merge(self, other: StreamingGPRegressor) -> Self:
         """Add what another regressor has learned from other rows (pivoted, rgp); it stays as it is.
 
-        Both must have the same kernel and noise, and rgp the same basis. Exact where the pivots are the same.
+        Both must have the same kernel and noise, and rgp the same basis; kernels that were tuned apart from one
+        given kernel are brought together (pivoted). Exact where kernel and pivots are the same.
         """
         check_is_fitted(self)
         check_is_fitted(other)
         mine, theirs = self._stream, other._stream
         validation.check_mergeable(mine, theirs)
         with one_blas_thread():
-            model = mine.model.merge(theirs.model)  # type: ignore[attr-defined]
-        self._stream = replace(mine, model=model, rows_seen=mine.rows_seen + theirs.rows_seen)
+            self._stream = mine.merged(theirs)
         return self
 
     # Predicting

@@ -12,7 +12,7 @@ from .errors import ParameterError
 from .evaluation import Record
 
 # Okabe & Ito's colours, told apart by everyone, each with a dash of its own for print.
-_STYLES = (
+STYLES = (
     ("#0072B2", "-"),
     ("#D55E00", "--"),
     ("#009E73", "-."),
@@ -22,7 +22,7 @@ _STYLES = (
 
 
 def summary_table(title: str, runs: Mapping[str, Sequence[Record]], memory: Mapping[str, int]) -> Table:
-    """Make the table of methods side by side: error, calibration, time and memory."""
+    """Make the table of methods side by side: error, calibration, time, memory and what of tr K is not explained."""
     table = Table(title=title)
     table.add_column("method")
     for column in (
@@ -33,6 +33,7 @@ def summary_table(title: str, runs: Mapping[str, Sequence[Record]], memory: Mapp
         "ms a batch",
         "last batch",
         "model, MB",
+        "unexplained",
     ):
         table.add_column(column, justify="right")
     for name, records in runs.items():
@@ -46,6 +47,7 @@ def summary_table(title: str, runs: Mapping[str, Sequence[Record]], memory: Mapp
             f"{1e3 * np.mean(seconds):.1f}",
             f"{1e3 * np.median(seconds[-3:]):.1f}",
             f"{memory[name] / 1e6:.1f}",
+            f"{records[-1].trace_error_share:.2%}",
         )
     return table
 
@@ -63,12 +65,12 @@ def save_progress_figure(path: Path, title: str, runs: Mapping[str, Sequence[Rec
         raise ParameterError("pictures need matplotlib: pip install 'streamgp[plot]'") from error
     figure = Figure(figsize=(11, 4.4), layout="constrained")
     errors, times = figure.subplots(1, 2)
-    for (name, records), (colour, dash) in zip(runs.items(), _STYLES, strict=False):
+    for (name, records), (colour, dash) in zip(runs.items(), STYLES, strict=False):
         style = {"color": colour, "linestyle": dash, "linewidth": 1.8, "label": name}
         scored = [r for r in records if r.rmse is not None]
-        errors.plot([r.rows_seen for r in scored], _smooth([r.rmse or 0.0 for r in scored]), **style)
+        errors.plot([r.rows_seen for r in scored], smooth([r.rmse or 0.0 for r in scored]), **style)
         milliseconds = [1e3 * (r.predict_seconds + r.update_seconds) for r in records]
-        times.plot([r.rows_seen for r in records], _smooth(milliseconds), **style)
+        times.plot([r.rows_seen for r in records], smooth(milliseconds), **style)
     errors.set(title="Error before learning the batch", xlabel="rows seen", ylabel="RMSE (torque / its std)")
     times.set(title="Time to predict and learn a batch", xlabel="rows seen", ylabel="milliseconds")
     for axes in (errors, times):
@@ -84,7 +86,7 @@ def save_progress_figure(path: Path, title: str, runs: Mapping[str, Sequence[Rec
     figure.savefig(path, dpi=130)
 
 
-def _smooth(values: Sequence[float], width: int = 5) -> np.ndarray:
+def smooth(values: Sequence[float] | np.ndarray, width: int = 5) -> np.ndarray:
     """Give the running median, so that single slow batches do not hide the course."""
     padded = np.pad(np.asarray(values, dtype=float), width // 2, mode="edge")
     out: np.ndarray = np.median(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1)

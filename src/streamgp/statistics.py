@@ -301,15 +301,16 @@ class Posterior:
 
     @cached_property
     def log_evidence(self) -> float:
-        """Log density of everything learned, summed over outputs; −inf where det J · det M is not positive."""
+        """Log density of everything learned, summed over outputs; −inf where ΦJΦᵀ + σ²I is not positive definite."""
         statistics, xp = self.statistics, namespace(self.statistics.gram)
         n, r, q = statistics.count, statistics.rank, statistics.moment.shape[1]
         if self._cholesky is not None:
             log_det = 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(self._cholesky))))
         else:
             m = self._spectrum[1]
-            signs = xp.sign(m) if statistics.signature is None else xp.sign(m) * statistics.signature
-            if float(xp.prod(signs)) <= 0:
+            J = xp.ones_like(m) if statistics.signature is None else statistics.signature
+            # The covariance is positive definite where M has as many positive eigenvalues as J.
+            if int(xp.sum(xp.astype(m > 0, xp.int64))) != int(xp.sum(xp.astype(J > 0, xp.int64))):
                 return -math.inf
             log_det = float(xp.sum(xp.log(xp.abs(m))))
         fitted = float(xp.sum(statistics.moment * self.weights))

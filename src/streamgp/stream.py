@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -15,7 +17,7 @@ from .kernels import Affine, Kernel, as_kernel
 from .models import AffineModel, ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
 from .models.base import Recent
 from .models.pivoted import WINDOW
-from .tuning import Outcome, Reservoir
+from .tuning import Outcome, Reservoir, Tuned
 
 # Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
 WARM_UP = 50
@@ -84,6 +86,7 @@ class Stream:
     sample: Reservoir
     centre: np.ndarray
     scores: Scores
+    tunings: int = 0
     tuned_at: int = 0
     outcome: Outcome | None = None
     tuning_seconds: float = 0.0
@@ -106,11 +109,10 @@ class Stream:
         if settings.tune != "none":
             start = replace(start, kernel=tuning.with_amplitude(start.kernel))
         targets = validation.standardised(y, offset, scale)
-        model = observe(_empty(settings, start.kernel, start.noise, X, y, enough), X, targets)
         sample = Reservoir.empty(X.shape[1], y.shape[1], settings.seed)
         stream = cls(
             settings,
-            model,
+            _empty(settings, start.kernel, start.noise, X, y, enough),
             offset,
             scale,
             X.shape[0],
@@ -124,34 +126,71 @@ class Stream:
             start.kernel.theta,
             Scores.none(y.shape[1], targets),
         )
-        return stream._tuned() if enough else stream
+        if not enough:
+            return replace(stream, model=observe(stream.model, X, targets))
+
+        def anew(kernel: Kernel, noise: float) -> Model:
+            return observe(_empty(settings, kernel, noise, X, y, enough, tuned=True), X, targets)
+
+        # Every row is at hand: the model of the tuned kernel is made from them.
+        tuned = stream if isinstance(stream.model, AffineModel) else stream._tuned(anew)
+        if tuned.outcome and tuned.outcome.taken:
+            return tuned
+        return replace(tuned, model=observe(stream.model, X, targets))._weighed()
 
     def learn(self, batch: validation.Batch, forgetting: float) -> Self:
-        """Learn the next batch."""
+        """Learn the next batch; hyperparameters are tuned before it, so that it is learned with the new ones."""
         X, y = batch.X, batch.y
         if self.waiting is not None:
             X, y = joined([self.waiting[0], X]), joined([self.waiting[1], y])
             return type(self).begin(self.settings, batch._replace(X=X, y=y), self.batches + 1)
         targets = validation.standardised(y, self.offset, self.scale)
-        scores = self._scores(X, targets)
-        model = self.model
-        if forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
-            model = model.forget(forgetting)
-        sample = self.sample
+        sample, model = self.sample, self.model
         if self.settings.tune != "none":
             sample = sample.add(X, targets, -self.batches * float(np.log(forgetting)))
-        model = observe(model, X, targets)
-        if isinstance(model, PivotedModel) and scores.noise is not None:
-            model = model.with_noise(scores.noise)
-        return replace(
+        if forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
+            model = model.forget(forgetting)
+        ahead = replace(
             self,
             model=model,
             rows_seen=self.rows_seen + X.shape[0],
             batches=self.batches + 1,
             sample=sample,
-            scores=scores,
+            scores=self._scores(X, targets),
+            outcome=None,
             recent=Recent(),
-        )._tuned()
+        )
+        if not isinstance(model, AffineModel):
+            ahead = ahead._tuned(model.retuned)
+        model = observe(ahead.model, X, targets)
+        if isinstance(model, PivotedModel) and ahead.scores.noise is not None:
+            model = model.with_noise(ahead.scores.noise)
+        return replace(ahead, model=model)._weighed()
+
+    def without(self, model: Model, X: Array, targets: Array) -> Self:
+        """Go on with a model that has unlearned rows; neither the sample nor the scores know them any more."""
+        return replace(
+            self,
+            model=model,
+            rows_seen=self.rows_seen - X.shape[0],
+            sample=self.sample.without(X, targets),
+            scores=Scores.none(targets.shape[1], targets),
+            recent=Recent(),
+        )
+
+    def merged(self, other: Self) -> Self:
+        """Add what another stream has learned."""
+        theirs = other.model
+        if theirs.kernel != self.model.kernel:
+            theirs = theirs.retuned(self.model.kernel, self.model.noise)
+        return replace(
+            self,
+            model=self.model.merge(theirs),  # type: ignore[attr-defined]
+            rows_seen=self.rows_seen + other.rows_seen,
+            sample=self.sample.merge(other.sample),
+            scores=self.scores.merge(other.scores),
+            recent=Recent(),
+        )
 
     def predict_mean(self, X: Array) -> Array:
         """Give the mean (m, q) alone."""
@@ -181,52 +220,73 @@ class Stream:
         variance = xp.where(variance > 0, variance, xp.zeros_like(variance))
         return self.scores.add(targets - mean, variance, self.model.noise)
 
-    def _tuned(self) -> Self:
-        """Tune the hyperparameters if it is time to, and go on with the better ones."""
+    def _is_due(self) -> bool:
         settings = self.settings
-        if not tuning.is_due(
-            settings.tune, self.rows_seen, self.batches, self.tuned_at, settings.initial_batches
-        ):
-            return replace(self, outcome=None) if self.outcome else self
-        model, initial = self.model, settings.initial_batches
-        given: dict[str, Any] = {
+        return tuning.is_due(
+            settings.tune, self.rows_seen, self.tunings, self.tuned_at, settings.initial_batches
+        )
+
+    def _given(self) -> dict[str, Any]:
+        settings = self.settings
+        few = settings.tune == "continuous" and self.tunings >= settings.initial_batches
+        return {
             "objective": settings.objective,
             "bounds": tuple(settings.bounds),
             "tune_noise": settings.noise == "auto",
-            "steps": tuning.STEPS
-            if self.batches <= initial or settings.tune != "continuous"
-            else tuning.FEW_STEPS,
+            "steps": tuning.FEW_STEPS if few else tuning.STEPS,
         }
-        if isinstance(model, AffineModel):
-            kernel, mixture = model.kernel, model.mixture
-            tuned, outcome = tuning.timed(
-                lambda: tuning.tune_weights(kernel, model.noise, self.centre, mixture, **given),
-                self.rows_seen,
-            )
-        else:
-            tuned, outcome = tuning.timed(
-                lambda: tuning.tune_on_rows(
-                    model.kernel, model.noise, self.centre, self.sample.X, self.sample.y, **given
-                ),
-                self.rows_seen,
-            )
-        if outcome.taken:
+
+    def _tuned(self, change: Callable[[Kernel, float], Model]) -> Self:
+        """Tune the hyperparameters on the sample if it is time to; `change` makes the model of better ones."""
+        if not self._is_due():
+            return self
+        began, model, sample = time.perf_counter(), self.model, self.sample
+        tuned = tuning.tune_on_rows(
+            model.kernel, model.noise, self.centre, sample.X, sample.y, **self._given()
+        )
+        verdict = tuned.verdict
+        if verdict == tuning.TAKEN:
             try:
-                model = model.retuned(tuned.kernel, tuned.noise)
+                model = change(tuned.kernel, tuned.noise)
             except NumericalError as error:
-                outcome = replace(outcome, verdict=f"failed: {error}")
-        if (
-            settings.tune == "hybrid"
-            and self.batches >= settings.initial_batches
-            and isinstance(model, AffineModel)
-        ):
-            model = model.settled()
+                verdict = f"failed: {error}"
+        return self._noted(model, replace(tuned, verdict=verdict), time.perf_counter() - began)
+
+    def _weighed(self) -> Self:
+        """Tune the weights of an affine kernel from the statistics if it is time to; go over to its own factor."""
+        model, settings = self.model, self.settings
+        if not isinstance(model, AffineModel) or not self._is_due():
+            return self
+        began, sample = time.perf_counter(), self.sample
+        verdict = tuning.nothing_to_learn(sample.X, sample.y)
+        if verdict:
+            tuned = Tuned(model.kernel, model.noise, verdict)
+        else:
+            mixture = model.mixture
+            tuned = tuning.tune_weights(model.kernel, model.noise, self.centre, mixture, **self._given())
+        if tuned.verdict == tuning.TAKEN:
+            model = model.retuned(tuned.kernel, tuned.noise)
+        after: Model = model
+        if settings.tune == "hybrid" and self.tunings + 1 >= settings.initial_batches:
+            try:
+                after = model.settled()
+            except NumericalError as error:
+                tuned = replace(tuned, verdict=f"failed: {error}")
+        return self._noted(after, tuned, time.perf_counter() - began)
+
+    def _noted(self, model: Model, tuned: Tuned, seconds: float) -> Self:
+        outcome = Outcome(
+            self.rows_seen, tuned.verdict, tuned.before, tuned.after, tuned.evaluations, seconds
+        )
         return replace(
             self,
             model=model,
+            tunings=self.tunings + 1,
             tuned_at=self.rows_seen,
             outcome=outcome,
-            tuning_seconds=self.tuning_seconds + outcome.seconds,
+            tuning_seconds=self.tuning_seconds + seconds,
+            # Errors of other hyperparameters say nothing of the noise of these.
+            scores=self.scores.without_noise() if outcome.taken else self.scores,
         )
 
 
@@ -251,13 +311,15 @@ def _kernel(settings: Settings, n_features: int) -> Kernel | None:
     return kernel
 
 
-def _empty(settings: Settings, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool) -> Model:
+def _empty(
+    settings: Settings, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool, *, tuned: bool = False
+) -> Model:
     """Make the model that has learned nothing."""
     rank = settings.max_rank if settings.rank == "auto" else int(settings.rank)
     if settings.method == "pivoted":
         window = WINDOW if settings.memory == "bounded" else None
         tolerance = settings.tolerance if settings.rank == "auto" else None
-        least = LEAST_NOISE * noise if settings.noise == "auto" else None
+        least = (1.0 if tuned else LEAST_NOISE) * noise if settings.noise == "auto" else None
         return PivotedModel.empty(kernel, noise, rank, window, tolerance, least, settings.seed, X, y)
     if settings.method == "nrmf":
         return ExactModel.empty(kernel, noise, settings.refactor, X, y)

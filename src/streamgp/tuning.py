@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -14,7 +13,7 @@ import scipy.optimize
 
 from ._arrays import Array, cholesky, index, namespace, product, to_host
 from .errors import NumericalError
-from .kernels import Affine, Kernel, Scaled, SquaredExponential, Sum, dictionary
+from .kernels import Affine, Kernel, Matern, Scaled, SquaredExponential, Sum, dictionary
 from .mixture import Mixture, Worth
 
 Mode = Literal["none", "continuous", "initial", "hybrid", "doubling"]
@@ -29,11 +28,17 @@ SAMPLE = 500
 # Fewer rows say too little to tune on.
 FEWEST = 50
 # Standard deviation of the prior on the logarithm of each hyperparameter about where it started.
-PRIOR = 0.8
+PRIOR = 0.6
 # Steps of the optimiser at a tuning, and where there is one after every batch; it starts where the last one ended.
 STEPS = 30
 FEW_STEPS = 1
-# Noise stays between these shares of the targets' mean square.
+# The verdict on hyperparameters that were changed.
+TAKEN = "taken"
+# Multiples of the default length-scales that a tuning looks at, lest it stay where everything is noise.
+STARTS = (1.0, 0.3, 0.1, 0.03)
+# Targets are tuned on as if none were further from the median than so many robust standard deviations.
+OUTLYING = 10.0
+# Noise stays between these shares of the targets' variance.
 NOISE_BOUNDS = (1e-6, 10.0)
 
 
@@ -121,6 +126,24 @@ class Reservoir:
     def empty(cls, n_features: int, n_outputs: int, seed: int) -> Self:
         """Give the sample of no rows."""
         return cls(np.empty((0, n_features)), np.empty((0, n_outputs)), np.empty(0), 0, seed)
+
+    def without(self, X: Array, y: Array) -> Self:
+        """Take rows out that were unlearned."""
+        gone = {row.tobytes() for row in np.hstack([to_host(X), to_host(y)]).astype(np.float64)}
+        kept = np.array([r.tobytes() not in gone for r in np.hstack([self.X, self.y])], dtype=bool)
+        return replace(self, X=self.X[kept], y=self.y[kept], keys=self.keys[kept])
+
+    def merge(self, other: Self) -> Self:
+        """Give a sample of both streams."""
+        keys = np.concatenate([self.keys, other.keys])
+        kept = np.sort(np.argsort(keys, kind="stable")[:SAMPLE])
+        return replace(
+            self,
+            X=np.concatenate([self.X, other.X])[kept],
+            y=np.concatenate([self.y, other.y])[kept],
+            keys=keys[kept],
+            seen=self.seen + other.seen,
+        )
 
     def add(self, X: Array, y: Array, favour: float = 0.0) -> Self:
         """See more rows, X (b, d) and y (b, q), each e^favour times as likely to stay as the first ones were."""
@@ -215,14 +238,13 @@ def exact_fit(kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, object
 
 
 def _inverse(kernel: Kernel, noise: float, X: np.ndarray) -> tuple[np.ndarray, float]:
-    """Give (k(X, X) + σ²I)⁻¹ (m, m) and the logarithm of the determinant, NaN where that is negative."""
+    """Give (k(X, X) + σ²I)⁻¹ (m, m) and the logarithm of the determinant, NaN where it is indefinite."""
     what = "the kernel matrix of the sample"
     if not kernel.positive_semidefinite:
-        C = kernel.block(X) + noise * np.eye(X.shape[0])
-        sign, log_det = np.linalg.slogdet(C)
-        if not np.isfinite(log_det):
+        values, V = np.linalg.eigh(kernel.block(X) + noise * np.eye(X.shape[0]))
+        if np.abs(values).min() <= 1e-14 * np.abs(values).max():
             raise NumericalError(f"{what} plus noise={noise:g} is singular")
-        return np.linalg.inv(C), float(log_det) if sign > 0 else math.nan
+        return (V / values) @ V.T, float(np.log(values).sum()) if values[0] > 0 else math.nan
     L = cholesky(kernel.block(X), what, noise)
     (potri,) = scipy.linalg.get_lapack_funcs(("potri",), (L,))
     half, info = potri(L, lower=1)
@@ -259,16 +281,16 @@ class Outcome:
     @property
     def taken(self) -> bool:
         """Whether the hyperparameters changed."""
-        return self.verdict == "taken"
+        return self.verdict == TAKEN
 
 
-def is_due(mode: str, rows_seen: int, batches: int, last: int, initial_batches: int) -> bool:
-    """Tell whether to tune now: after so many batches and rows, the last time at `last` rows (0: never)."""
+def is_due(mode: str, rows_seen: int, tunings: int, last: int, initial_batches: int) -> bool:
+    """Tell whether to tune now: after so many rows and tunings, the last time at `last` rows (0: never)."""
     if mode == "none" or rows_seen < FEWEST:
         return False
     if mode == "doubling":
         return rows_seen >= 2 * last
-    return mode == "continuous" or batches <= initial_batches
+    return mode == "continuous" or tunings < initial_batches
 
 
 def with_amplitude(kernel: Kernel) -> Kernel:
@@ -305,16 +327,39 @@ def tune_on_rows(
     `centre` (p,) is the kernel's theta at the start of the stream: the prior pulls there, and `bounds` are
     multiples of it. Raises nothing: what goes wrong is the verdict.
     """
-    if not float(y.std(axis=0).max()) > 1e-12 * float((y**2).mean()) ** 0.5:
-        return Tuned(kernel, noise, "kept: the targets do not vary")
-    if (X[0] == X).all():
-        return Tuned(kernel, noise, "kept: all rows are equal")
+    verdict = nothing_to_learn(X, y)
+    if verdict:
+        return Tuned(kernel, noise, verdict)
+    y = _without_outliers(y)
 
     def evaluate(kernel: Kernel, noise: float) -> Fit:
         return exact_fit(kernel, noise, X, y, objective)
 
-    size = float((y**2).mean())
-    return _maximise(evaluate, kernel, noise, centre, y.size, size, bounds, tune_noise, steps)
+    size = float(y.var(axis=0).mean())
+    starts = _starts(kernel, centre, NOISE_SHARE * size if tune_noise else noise)
+    return _maximise(evaluate, kernel, noise, centre, y.size, size, bounds, tune_noise, steps, starts)
+
+
+def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
+    """Say why there is nothing to tune on in a sample, X (m, d) and y (m, q); empty if there is something."""
+    if not float(y.std(axis=0).max()) > 1e-12 * float((y**2).mean()) ** 0.5:
+        return "kept: the targets do not vary"
+    return "kept: all rows are equal" if (X[0] == X).all() else ""
+
+
+def _without_outliers(y: np.ndarray) -> np.ndarray:
+    middle = np.median(y, axis=0)
+    spread = 1.4826 * np.median(np.abs(y - middle), axis=0)
+    reach = np.where(spread > 0, OUTLYING * spread, np.inf)
+    return np.asarray(np.clip(y, middle - reach, middle + reach))
+
+
+def _starts(kernel: Kernel, centre: np.ndarray, noise: float) -> list[np.ndarray]:
+    """Give other places to start from, theta and log noise: shorter length-scales, for kernels that have them."""
+    if not (isinstance(kernel, Scaled) and isinstance(kernel.kernel, SquaredExponential | Matern)):
+        return []
+    lengths = np.append(0.0, np.ones(centre.size - 1))
+    return [np.append(centre + math.log(factor) * lengths, math.log(noise)) for factor in STARTS]
 
 
 def tune_weights(
@@ -331,14 +376,12 @@ def tune_weights(
     """Raise the objective of a kernel's weights and the noise from statistics alone (Algorithm 5, step 13)."""
     observations = mixture.count * mixture.moment.shape[1]
     size = mixture.energy / observations
-    if not size > 0:
-        return Tuned(kernel, noise, "kept: the targets do not vary")
 
     def evaluate(kernel: Kernel, noise: float) -> Worth:
         assert isinstance(kernel, Affine)
         return mixture.worth(kernel.amounts, noise, objective)
 
-    return _maximise(evaluate, kernel, noise, centre, observations, size, bounds, tune_noise, steps)
+    return _maximise(evaluate, kernel, noise, centre, observations, size, bounds, tune_noise, steps, [])
 
 
 def _maximise(
@@ -351,14 +394,15 @@ def _maximise(
     bounds: tuple[float, float],
     tune_noise: bool,
     steps: int,
+    starts: list[np.ndarray],
 ) -> Tuned:
-    """Maximise value less prior over the kernel's theta and log noise; `size` is the targets' mean square."""
+    """Maximise value less prior over the kernel's theta and log noise; `size` is the targets' variance."""
     p = centre.size
     low, high = math.log(bounds[0]), math.log(bounds[1])
     limits = [(c + low, c + high) for c in centre]
     at_noise = math.log(noise)
     floor, ceiling = (math.log(max(share * size, 1e-290)) for share in NOISE_BOUNDS)
-    limits.append((floor, ceiling) if tune_noise else (at_noise, at_noise))
+    limits.append((min(floor, at_noise), max(ceiling, at_noise)) if tune_noise else (at_noise, at_noise))
     strength = 1.0 / (observations * PRIOR**2)
     n_evaluations = 0
 
@@ -375,16 +419,23 @@ def _maximise(
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         try:
             now = at(theta)
-        except (NumericalError, np.linalg.LinAlgError):
+        except (ArithmeticError, np.linalg.LinAlgError):  # NumericalError is one, and so is an overflow
+            return 1e10, np.zeros_like(theta)
+        if not (math.isfinite(now.value) and np.isfinite(now.gradient).all()):
             return 1e10, np.zeros_like(theta)
         best[theta.tobytes()] = now
         pull = np.concatenate([strength * (theta[:p] - centre), [0.0]])
         return penalty(theta) - now.value, pull - now.gradient
 
-    first = np.clip(np.concatenate([kernel.theta, [at_noise]]), *np.array(limits).T)
+    low_end, high_end = np.array(limits).T
+    first = np.concatenate([kernel.theta, [at_noise]])
+    places = [first, *(np.clip(place, low_end, high_end) for place in (first, *starts))]
+    losses = [loss(place)[0] for place in places]
+    # Where it stands, unless another place is clearly better; `first` may lie out of bounds itself.
+    best_place = places[1 if losses[1] <= min(losses[1:]) + 1e-3 else int(np.argmin(losses[1:])) + 1]
     found = scipy.optimize.minimize(
         loss,
-        first,
+        best_place,
         jac=True,
         method="L-BFGS-B",
         bounds=limits,
@@ -400,12 +451,4 @@ def _maximise(
         return replace(kept, verdict="kept: the objective would be worse")
     if after.held_back < before.held_back:
         return replace(kept, verdict="kept: the held-back error would be worse")
-    return replace(kept, kernel=kernel.with_theta(found.x[:p]), noise=math.exp(found.x[p]), verdict="taken")
-
-
-def timed(work: Callable[[], Tuned], rows_seen: int) -> tuple[Tuned, Outcome]:
-    """Run a tuning and say what came of it."""
-    began = time.perf_counter()
-    tuned = work()
-    seconds = time.perf_counter() - began
-    return tuned, Outcome(rows_seen, tuned.verdict, tuned.before, tuned.after, tuned.evaluations, seconds)
+    return replace(kept, kernel=kernel.with_theta(found.x[:p]), noise=math.exp(found.x[p]), verdict=TAKEN)

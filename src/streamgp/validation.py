@@ -190,8 +190,16 @@ def check_mergeable(mine: Any, theirs: Any) -> None:
         raise InputError("both must have the same number of features and of outputs")
     estimated = all(getattr(m.model, "least_noise", None) is not None for m in (mine, theirs))
     alike = mine.model.kernel == theirs.model.kernel and (estimated or mine.model.noise == theirs.model.noise)
+    apart = mine.settings.tune != "none" and mine.settings.method == "pivoted"
+    alike = alike or (apart and _same_start(mine.settings, theirs.settings))
     if not alike or not bool((mine.offset == theirs.offset).all() and (mine.scale == theirs.scale).all()):
-        raise InputError("both must have the same kernel and noise; give the kernel to both")
+        raise InputError(
+            "both must have the same kernel, noise and targets' units; give the kernel to both, and tune='none' to rgp"
+        )
+
+
+def _same_start(mine: Any, theirs: Any) -> bool:
+    return mine.kernel is not None and (mine.kernel, mine.noise) == (theirs.kernel, theirs.noise)
 
 
 def standardised(y: Array, offset: Array, scale: Array) -> Array:

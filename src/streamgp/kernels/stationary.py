@@ -251,7 +251,7 @@ class Linear(Kernel):
         return _fold(per_feature, self.length_scale)
 
 
-def dictionary(length_scale: Any = 1.0, n: int = 6, low: float = 0.125, high: float = 4.0) -> WeightedSum:
+def dictionary(length_scale: Any = 1.0, n: int = 8, low: float = 0.03125, high: float = 4.0) -> WeightedSum:
     """Give a sum of n squared exponentials to learn the weights of, and no length-scale.
 
     Their length-scales are `length_scale`, one or one a feature, times a geometric range from low to high. By

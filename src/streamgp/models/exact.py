@@ -215,9 +215,9 @@ class ExactModel:
         return Prediction(mean, self.kernel.diag(X) - explained)
 
     def log_evidence(self) -> float:
-        """See Model; −inf where the indefinite K + σ²I has a negative determinant."""
+        """See Model; −inf where K + σ²I is not positive definite."""
         xp, signs, q = namespace(self.y), self._signs(), self.y.shape[1]
-        if float(xp.prod(signs)) < 0:
+        if bool(xp.any(signs < 0)):
             return -math.inf
         quadratic = float(xp.sum(self.whitened * self.whitened * signs[:, None]))
         log_det = sum(p.log_det for p in self.panels)

@@ -44,6 +44,8 @@ REVIEW = 100
 WINDOW = 500
 # A row can become a pivot if the pivots leave more than this share of its prior variance unexplained.
 NOVEL = 6e-5
+# Or more than this share of the noise, where that is less.
+NOISE_OF_NOVEL = 0.03
 # A newcomer must explain this many times more of other rows than the pivot whose place it takes.
 MARGIN = 10.0
 # Newcomers looked at for every 100 rows when the stream stays where it is.
@@ -251,7 +253,7 @@ class PivotedModel:
     def _is_novel(self, unexplained: Array, prior: Array) -> bool:
         """Tell whether rows of these variances (b,) ask for another pivot."""
         xp, prior = namespace(unexplained), double(prior)
-        if not bool(xp.any(unexplained > _novel(self.features.Z) * prior)):
+        if not bool(xp.any(unexplained > self._novel * prior)):
             return False
         if self.tolerance is None:
             return True
@@ -260,6 +262,14 @@ class PivotedModel:
             # A few rows alone say little of the share: judge them with all that came before.
             left, total = left + self.posterior.statistics.trace_error, total + self.prior_trace
         return left > self.tolerance * total
+
+    @property
+    def _novel(self) -> float:
+        """NOVEL, or less where the noise is a small share of the prior variance, but no less than rounding allows."""
+        statistics = self.posterior.statistics
+        prior = statistics.prior_trace / statistics.count if statistics.count > 0 else 0.0
+        share = NOISE_OF_NOVEL * self.noise / prior if prior > 0 else NOVEL
+        return max(min(NOVEL, share), 1e4 * eps(self.features.Z))
 
     def forget(self, rate: float) -> Self:
         """Weigh all that was learned by `rate`; O(r³)."""
@@ -330,7 +340,7 @@ class PivotedModel:
         first.
         """
         model, xp = self._folded, namespace(self.window.X)
-        gone = model.features.superfluous(kernel, _novel(model.features.Z))
+        gone = model.features.superfluous(kernel, model._novel)
         if gone:
             model = model._dismiss(gone)
         features, T = model.features.retuned(kernel)
@@ -449,7 +459,7 @@ class PivotedModel:
         relative = residual / (scale[:, None] * scale[None, :])
         diagonal = clip_below(xp.linalg.diagonal(relative) + 0.0, 0.0)
         largest = float(xp.max(diagonal)) if diagonal.shape[0] else 0.0
-        threshold = _novel(self.features.Z)
+        threshold = self._novel
         if not largest > threshold:
             return [], residual[:, :0]
         factor = pivoted_cholesky(
@@ -614,8 +624,3 @@ def _without(window: Rows, X: Array, y: Array) -> tuple[Array, Array, bool]:
             gone[i], weights[at] = weights[at[0]], 0.0
         found = found and bool(at.size)
     return asarray_like(weights, window.weights), asarray_like(gone, window.weights), found
-
-
-def _novel(X: Array) -> float:
-    """Give NOVEL, or more where the rounding of X's dtype would swamp it."""
-    return max(NOVEL, 1e4 * eps(X))

@@ -31,6 +31,7 @@ class RecursiveModel:
     noise: float
     statistics: NormalEquations
     trace_error: float = 0.0
+    was_retuned: bool = False
     recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
@@ -95,6 +96,10 @@ class RecursiveModel:
 
     def unlearn(self, X: Array, y: Array) -> Self:
         """Take a batch away as it was learned; O(b r² + b³)."""
+        if self.was_retuned:
+            raise InputError(
+                "rgp cannot unlearn after a tuning: rows were whitened with another kernel; use tune='none'"
+            )
         F = double(self.features.transform(X))
         prior, diagonal = double(self.kernel.block(X)), double(self.kernel.diag(X))
         prior_trace = float(namespace(F).sum(diagonal))
@@ -135,6 +140,7 @@ class RecursiveModel:
             noise=noise,
             statistics=statistics,
             trace_error=ratio * self.trace_error,
+            was_retuned=True,
             recent=Recent(),
         )
 

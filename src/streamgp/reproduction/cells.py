@@ -1,0 +1,169 @@
+"""The runs that tables and figures are made of, kept as they come so that an interrupted one goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..datasets import Dataset
+from ..errors import DataError, NumericalError, StreamGPError, StreamGPWarning
+from ..evaluation import Record, prequential, self_training
+from ..kernels import DistancePolynomial
+from ..regressor import StreamingGPRegressor
+from . import studies
+
+BATCH = 100
+PROTOCOLS = {"self-training": self_training, "labels known": prequential}
+# Rows that the paper streams, and fewer where a cell would take too long, by (table, row).
+ROWS = {"abalone": 4000, "sarcos": 10_000, "arm": 2000}
+FEWER = {
+    ("II", "no optimisation"): 3000,
+    ("II", "continuous"): 1500,
+    ("II", "initial"): 3000,
+    ("III", "NRMF"): 3000,
+}
+QUICK_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a row of a table on a data set under a protocol."""
+
+    table: str
+    row: str
+    data: str
+    protocol: str
+    rows: int
+    arguments: tuple[tuple[str, Any], ...]
+
+    @property
+    def key(self) -> str:
+        """What the run is called in the results."""
+        return f"{self.table} | {self.row} | {self.data} | {self.protocol}"
+
+
+def _rows_of_tables() -> dict[tuple[str, str], dict[str, Any]]:
+    fixed = {"tune": "initial", "initial_batches": 1, "rank": 50}
+    polynomial = {"kernel": "polynomial", "rank": 50, "objective": "training_error"}
+    return {
+        ("I", "NRMF"): {**fixed, "method": "nrmf", "refactor": True},
+        ("I", "RGP"): {**fixed, "method": "rgp"},
+        ("I", "BRMF"): {**fixed, "method": "brmf"},
+        ("I", "SRMF"): {**fixed, "method": "srmf"},
+        ("I", "pivoted"): {"method": "pivoted"},
+        ("II", "no optimisation"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "none"},
+        ("II", "continuous"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "continuous"},
+        ("II", "initial"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "initial"},
+        ("II", "SRMF, no optimisation"): {**polynomial, "method": "srmf", "tune": "none"},
+        ("II", "SRMF, continuous"): {**polynomial, "method": "srmf", "tune": "continuous"},
+        ("III", "NRMF"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "initial"},
+        ("III", "BRMF"): {**polynomial, "method": "brmf", "tune": "initial"},
+        ("III", "SRMF (hybrid)"): {**polynomial, "method": "srmf", "tune": "hybrid"},
+        ("III", "pivoted, squared exponential"): {"method": "pivoted"},
+    }
+
+
+def cells(data: str, *, quick: bool) -> list[Cell]:
+    """List the runs on a data set."""
+    out = []
+    for (table, row), arguments in _rows_of_tables().items():
+        n = min(ROWS[data], FEWER.get((table, row), ROWS[data]))
+        n = min(n, QUICK_ROWS) if quick else n
+        for protocol in PROTOCOLS:
+            out.append(Cell(table, row, data, protocol, n, tuple(sorted(arguments.items()))))
+    return out
+
+
+def run_cell(cell: Cell, data: Dataset, seed: int, advance: Callable[[], None]) -> dict[str, Any]:
+    """Stream the rows of a cell; what goes wrong is part of the result."""
+    X, y = data.X[: cell.rows], data.y[: cell.rows, 0]
+    arguments = dict(cell.arguments)
+    scale = 1.0
+    if arguments.get("kernel") == "polynomial":
+        # A distance between features of different units says nothing: the first batch gives the units.
+        deviation = X[:BATCH].std(axis=0)
+        X = (X - X[:BATCH].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+        scale = float(y[:BATCH].std())
+        y = (y - y[:BATCH].mean()) / scale
+        arguments["kernel"] = DistancePolynomial((0.1, 1.0, 1.0))
+    gp = StreamingGPRegressor(random_state=seed, **arguments)
+    records: list[Record] = []
+    failure = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamGPWarning)
+        try:
+            for record in PROTOCOLS[cell.protocol](gp, X, y, BATCH):
+                records.append(record)
+                advance()
+        except (StreamGPError, NumericalError) as error:
+            failure = f"stopped after {len(records)} batches: {error}".splitlines()[0]
+    rmse = [None if r.rmse is None else scale * r.rmse for r in records]
+    return {
+        **{k: v for k, v in asdict(cell).items() if k != "arguments"},
+        "arguments": {k: str(v) for k, v in cell.arguments},
+        "rmse": rmse,
+        "seconds": [r.predict_seconds + r.update_seconds + r.tuning_seconds for r in records],
+        "rows_seen": [r.rows_seen for r in records],
+        "failure": failure,
+    }
+
+
+class Store:
+    """Results in one JSON file, written whole and renamed after each run."""
+
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+        self.path = path
+        self.content: dict[str, Any] = {"about": dict(about), "runs": {}, "studies": {}}
+        if path.exists():
+            try:
+                kept = json.loads(path.read_text())
+            except ValueError as error:
+                raise DataError(
+                    f"{path} is not what `streamgp reproduce` wrote: {error}; remove it"
+                ) from error
+            if kept.get("about", {}).get("settings") == about["settings"]:
+                self.content = {**kept, "about": dict(about)}
+
+    def save(self) -> None:
+        """Write and rename."""
+        fresh = self.path.with_suffix(".tmp")
+        with fresh.open("w") as file:
+            json.dump(self.content, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.path)
+
+
+def run_all(
+    store: Store,
+    data: Mapping[str, Dataset],
+    *,
+    quick: bool,
+    seed: int,
+    started: Callable[[str, int], Callable[[], None]],
+) -> None:
+    """Run what is not in the store yet; `started` is told of each run and its batches, and gives a call for each."""
+    for name, dataset in data.items():
+        for cell in cells(name, quick=quick):
+            batches = -(-min(cell.rows, dataset.X.shape[0]) // BATCH)
+            advance = started(cell.key, batches)
+            if cell.key in store.content["runs"]:
+                for _ in range(batches):
+                    advance()
+                continue
+            store.content["runs"][cell.key] = run_cell(cell, dataset, seed, advance)
+            store.save()
+        for title, study in studies.STUDIES.items():
+            key = f"{title} | {name}"
+            advance = started(key, 1)
+            if key not in store.content["studies"]:
+                store.content["studies"][key] = study(dataset, quick=quick, seed=seed)
+                store.save()
+            advance()

@@ -1,0 +1,146 @@
+"""The figures of the reproduction: the paper's eight, the theorem, the cost and the map of divergence."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from ..report import STYLES, smooth
+from .paper import NUMBERS
+
+NAMES = {"abalone": "Abalone", "sarcos": "Sarcos", "arm": "Simulated arm"}
+# What the remark on cost promises: the power of n that a batch costs.
+SLOPES = {"NRMF": "3 (2 incremental)", "BRMF": "2", "SRMF": "1", "pivoted": "0"}
+
+
+def _figure(width: float = 7.2, height: float = 4.2) -> tuple[Any, Any]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ParameterError("pictures need matplotlib: pip install 'streamgp[reproduce]'") from error
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.grid(visible=True, which="both", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _png(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=120, format="png")
+    return buffer.getvalue()
+
+
+def lines(
+    runs: Iterable[Mapping[str, Any]],
+    what: str,
+    title: str,
+    data: str,
+    table: str,
+    *,
+    logarithmic: bool = True,
+) -> bytes:
+    """Draw seconds or RMSE a batch against rows seen, one line a run; the paper's averages as ticks on the right."""
+    figure, axes = _figure()
+    for run, (colour, dash) in zip(runs, STYLES, strict=False):
+        values = np.array([np.nan if v is None else v for v in run[what]], dtype=float)
+        if not np.isfinite(values).any():
+            continue
+        values = np.clip(values, None, 1e6)
+        axes.plot(
+            run["rows_seen"], smooth(values), color=colour, linestyle=dash, linewidth=1.8, label=run["row"]
+        )
+        theirs = NUMBERS.get((table, run["row"], data))
+        if theirs is not None:
+            axes.axhline(
+                theirs[what == "seconds"], xmin=0.94, color=colour, linestyle=dash, linewidth=3, alpha=0.6
+            )
+    axes.set(
+        title=title,
+        xlabel="rows seen",
+        ylabel="seconds a batch" if what == "seconds" else "RMSE of the batch (units of the target)",
+    )
+    if logarithmic:
+        axes.set_yscale("log")
+    axes.legend(
+        frameon=False, fontsize=8, title="thick ends at the right: the paper's mean", title_fontsize=7
+    )
+    return _png(figure)
+
+
+def theorem(study: Mapping[str, Any], data: str) -> bytes:
+    """Draw measured errors of the factor under the bound."""
+    figure, axes = _figure()
+    labels = {
+        "bound": "bound of Theorem 1",
+        "literal": "Algorithm 3 as printed",
+        "projected": "projected variant",
+        "best": "best possible at this rank, σ of K after the rank",
+    }
+    for (kind, label), (colour, dash) in zip(labels.items(), STYLES, strict=False):
+        axes.plot(study["rows"], study[kind], color=colour, linestyle=dash, linewidth=1.8, label=label)
+    axes.set_yscale("log")
+    axes.set(
+        title=f"{NAMES[data]}: error of the factor, rank {study['rank']}, oversampling {study['oversampling']}",
+        xlabel="rows",
+        ylabel="spectral norm of K − U S Uᵀ",
+    )
+    axes.legend(frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def slope(run: Mapping[str, Any]) -> float | None:
+    """Fit the power of n that a batch costs, over the last half of the rows."""
+    rows, seconds = np.array(run["rows_seen"], dtype=float), np.array(run["seconds"])
+    late = rows > rows.max() / 2
+    if late.sum() < 5:
+        return None
+    return float(np.polyfit(np.log(rows[late]), np.log(smooth(seconds)[late]), 1)[0])
+
+
+def cost(runs: Iterable[Mapping[str, Any]], data: str) -> bytes:
+    """Draw time a batch against n on log axes with the fitted slopes."""
+    figure, axes = _figure()
+    for run, (colour, dash) in zip(runs, STYLES, strict=False):
+        fitted = slope(run)
+        shown = "" if fitted is None else f": slope {fitted:.1f}, said {SLOPES[run['row']]}"
+        axes.plot(
+            run["rows_seen"], smooth(run["seconds"]), color=colour, linestyle=dash, linewidth=1.8,
+            label=run["row"] + shown,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set(title=f"{NAMES[data]}: cost of a batch against n", xlabel="rows seen", ylabel="seconds a batch")
+    axes.legend(frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def robustness(study: Mapping[str, Any], data: str) -> bytes:
+    """Draw the error of literal and projected `srmf` over rank and noise as colour."""
+    try:
+        from matplotlib.colors import LogNorm
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ParameterError("pictures need matplotlib: pip install 'streamgp[reproduce]'") from error
+    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    image: Any = None
+    for axes, variant in zip(figure.subplots(1, 2, sharey=True), ("literal", "projected"), strict=True):
+        table = np.array([[np.nan if v is None else v for v in row] for row in study[variant]], dtype=float)
+        clipped = np.clip(np.where(np.isfinite(table), table, 1e3), 0.1, 1e3)
+        image = axes.imshow(clipped, norm=LogNorm(0.1, 1e3), cmap="cividis", origin="lower", aspect="auto")
+        for i, row in enumerate(table):
+            for j, value in enumerate(row):
+                shown = f"{value:.2f}" if value < 10 else (f"{value:.0e}" if np.isfinite(value) else "fails")
+                colour = "black" if clipped[i, j] > 10 else "white"
+                axes.text(j, i, shown, ha="center", va="center", color=colour, fontsize=8)
+        axes.set_xticks(range(len(study["noises"])), [f"{v:g}" for v in study["noises"]])
+        axes.set_yticks(range(len(study["ranks"])), [str(r) for r in study["ranks"]])
+        axes.set(xlabel="noise variance (targets have 1)", title=f"srmf, {variant}")
+        axes.set_ylabel("rank" if variant == "literal" else "")
+    figure.colorbar(image, ax=figure.axes, label="RMSE, labels known (1: the mean predicts as well)")
+    figure.suptitle(f"{NAMES[data]}, first {study['rows']} rows: where the printed algorithm diverges")
+    return _png(figure)
