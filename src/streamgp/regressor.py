@@ -34,7 +34,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The prior covariance, in the units of X and y, of a function of mean zero, where tuning starts. By
         default a squared exponential whose length-scale for each feature, and the targets' mean and scale, come
         from the first 50 rows or the first batch, whichever is more; units then do not matter. "dictionary": a sum
-        of six such, from an eighth of these length-scales to four times, of which only the weights are tuned.
+        of eight such, from 1/32 of these length-scales to four times, of which only the weights are tuned.
     method : {"pivoted", "srmf", "brmf", "nrmf", "rgp"}
         "pivoted": features of pivots that are chosen from the stream and change with it; a batch costs the
         same whatever has passed. "srmf": sequential randomized eigendecomposition, O(n·rank) a batch.
