@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+import scipy.io
 
-from streamgp.datasets import _COULOMB, inverse_dynamics, load_arm
-from streamgp.errors import ParameterError
+from conftest import DATA, real_data
+from streamgp.datasets import _COULOMB, inverse_dynamics, load_abalone, load_arm, load_sarcos
+from streamgp.errors import DataError, ParameterError
 
 
 def test_any_stretch_of_the_arm_is_the_same_rows():
@@ -93,3 +95,38 @@ def test_noise_has_the_size_that_was_asked_for():
 def test_a_wrong_argument_is_named(arguments):
     with pytest.raises(ParameterError, match=next(iter(arguments))):
         load_arm(**arguments)
+
+
+def test_abalone_and_sarcos_come_from_a_folder_that_is_named(monkeypatch):
+    real_data("kin40k.npz")  # skips where there is no data
+    abalone, sarcos = load_abalone(DATA), load_sarcos(DATA)
+    assert abalone.X.shape == (4177, 8)
+    assert abalone.y[:3, 0].tolist() == [15.0, 7.0, 9.0]
+    assert sarcos.X.shape[1] == 21
+    assert sarcos.y.shape[1] == 7
+    assert "subset" in sarcos.source
+    assert str(DATA) not in abalone.source + sarcos.source
+    monkeypatch.setenv("STREAMGP_DATA", str(DATA))
+    assert (load_abalone().X == abalone.X).all()
+
+
+def test_a_file_that_is_not_the_data_is_refused(tmp_path):
+    (tmp_path / "abalone.data").write_text("M,1,2,3,4,5,6,7,8\n")
+    with pytest.raises(DataError, match="sha256"):
+        load_abalone(tmp_path)
+    (tmp_path / "sarcos_inv.mat").write_bytes(b"not a mat file")
+    with pytest.raises(DataError, match="cannot be read"):
+        load_sarcos(tmp_path)
+    scipy.io.savemat(tmp_path / "sarcos_inv.mat", {"sarcos_inv": np.zeros((100, 28))})
+    with pytest.raises(DataError, match="not the published"):
+        load_sarcos(tmp_path)
+    np.savez(tmp_path / "sarcos_subset.npz", X=np.zeros((5, 3)), Y=np.zeros((5, 7)))
+    (tmp_path / "sarcos_inv.mat").unlink()
+    with pytest.raises(DataError, match="21 and 7"):
+        load_sarcos(tmp_path)
+
+
+def test_where_nothing_is_found_the_error_says_what_to_put_where(tmp_path):
+    for load, name in ((load_abalone, "abalone.data"), (load_sarcos, "sarcos_inv.mat")):
+        with pytest.raises(DataError, match=name):
+            load(tmp_path)

@@ -1,7 +1,7 @@
 """Gaussian process regression for data that never stops coming."""
 
 from . import kernels
-from .regressor import StreamingGPRegressor
+from .regressor import StreamingGPRegressor, load
 
 __version__ = "0.1.0"
-__all__ = ["StreamingGPRegressor", "__version__", "kernels"]
+__all__ = ["StreamingGPRegressor", "__version__", "kernels", "load"]

@@ -77,7 +77,7 @@ def load_sarcos(folder: str | os.PathLike[str] | None = None) -> Dataset:
         else:
             table = scipy.io.loadmat(path)["sarcos_inv"].astype(np.float64)
             X, y = table[:, :21], table[:, 21:]
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, KeyError, OSError, TypeError, scipy.io.matlab.MatReadError) as error:
         raise DataError(f"{path} cannot be read as the Sarcos data: {error}") from error
     if X.shape[1:] != (21,) or y.shape != (X.shape[0], 7):
         raise DataError(

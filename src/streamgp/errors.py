@@ -8,6 +8,7 @@
     │   └── InputTypeError (TypeError)   the same, because of its type
     ├── KernelError (ValueError)         a kernel is of the wrong kind or wrongly built
     ├── DataError (OSError)              a data set is not there, or is not what it should be
+    ├── CheckpointError (OSError)        a checkpoint cannot be written, or is not one that can be read
     └── NumericalError (ArithmeticError) a factorisation failed; the model is unchanged
 
     StreamGPWarning (UserWarning)
@@ -37,6 +38,10 @@ class KernelError(StreamGPError, ValueError):
 
 class DataError(StreamGPError, OSError):
     """A data set is not there, or is not what it should be."""
+
+
+class CheckpointError(StreamGPError, OSError):
+    """A checkpoint cannot be written, or is not one that can be read."""
 
 
 class NumericalError(StreamGPError, ArithmeticError):

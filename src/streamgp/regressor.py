@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -14,10 +15,10 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from . import tuning, validation
+from . import checkpoint, tuning, validation
 from ._arrays import Array, cast, diagonal_matrix, double, eps, namespace, one_blas_thread, to_host
-from .errors import InputError, NegativeVarianceWarning, ParameterError
-from .kernels import Kernel
+from .errors import CheckpointError, InputError, NegativeVarianceWarning, ParameterError
+from .kernels import Kernel, as_kernel
 from .models import PivotedModel, Prediction, RecursiveModel
 from .stream import Settings, Stream
 from .validation import is_real
@@ -348,6 +349,29 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         with one_blas_thread():
             return stream.model.log_evidence() - stream.model.count * log_scale
 
+    # Keeping
+
+    def save(self, path: str | os.PathLike[str], **more: Any) -> None:
+        """Write all that was learned to a file that `streamgp.load` reads; whole, or not at all.
+
+        Going on after `load` equals never having stopped, bit for bit. `more` is kept beside it: numbers, texts,
+        tuples, dictionaries. Models taught with NumPy arrays only.
+        """
+        check_is_fitted(self)
+        arguments = {**self.get_params(deep=False), "random_state": self._stream.settings.seed}
+        if self.kernel is not None and not isinstance(self.kernel, str):
+            arguments["kernel"] = as_kernel(self.kernel)
+        settings = replace(self._stream.settings, kernel=arguments["kernel"])
+        learned = {
+            name: getattr(self, name)
+            for name in ("n_features_in_", "feature_names_in_")
+            if hasattr(self, name)
+        }
+        if "feature_names_in_" in learned:
+            learned["feature_names_in_"] = [str(name) for name in learned["feature_names_in_"]]
+        content = {"arguments": arguments, "learned": learned, "more": more}
+        checkpoint.write(path, {**content, "stream": replace(self._stream, settings=settings)})
+
     # What was learned
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -412,6 +436,27 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def y_scale_(self) -> Array:
         """What the targets are divided by, shape (q,)."""
         return self._learned.scale
+
+
+def load(path: str | os.PathLike[str]) -> StreamingGPRegressor:
+    """Read a regressor that `save` wrote."""
+    return load_with_more(path)[0]
+
+
+def load_with_more(path: str | os.PathLike[str]) -> tuple[StreamingGPRegressor, dict[str, Any]]:
+    """Read a regressor and what was kept beside it."""
+    content = checkpoint.read(path)
+    try:
+        gp = StreamingGPRegressor(**content["arguments"])
+        for name, value in content["learned"].items():
+            setattr(gp, name, np.array(value, dtype=object) if name == "feature_names_in_" else value)
+        stream, more = content["stream"], dict(content["more"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} does not hold a regressor: {error}") from error
+    if not isinstance(stream, Stream):
+        raise CheckpointError(f"{path} does not hold a regressor")
+    gp._stream = stream
+    return gp, more
 
 
 def _draw_seed(random_state: Any) -> int:

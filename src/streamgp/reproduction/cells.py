@@ -70,14 +70,18 @@ def _rows_of_tables() -> dict[tuple[str, str], dict[str, Any]]:
     }
 
 
-def cells(data: str, *, quick: bool) -> list[Cell]:
+def cells_of(data: str, *, quick: bool) -> list[Cell]:
     """List the runs on a data set."""
     out = []
     for (table, row), arguments in _rows_of_tables().items():
         n = min(ROWS[data], FEWER.get((table, row), ROWS[data]))
         n = min(n, QUICK_ROWS) if quick else n
         for protocol in PROTOCOLS:
-            out.append(Cell(table, row, data, protocol, n, tuple(sorted(arguments.items()))))
+            given = dict(arguments)
+            if protocol == "self-training" and "tune" not in given:
+                # Tuning on one's own predictions teaches nothing: the first batch has the only labels.
+                given |= {"tune": "initial", "initial_batches": 1}
+            out.append(Cell(table, row, data, protocol, n, tuple(sorted(given.items()))))
     return out
 
 
@@ -110,6 +114,7 @@ def run_cell(cell: Cell, data: Dataset, seed: int, advance: Callable[[], None]) 
         "arguments": {k: str(v) for k, v in cell.arguments},
         "rmse": rmse,
         "seconds": [r.predict_seconds + r.update_seconds + r.tuning_seconds for r in records],
+        "tuning_seconds": [r.tuning_seconds for r in records],
         "rows_seen": [r.rows_seen for r in records],
         "failure": failure,
     }
@@ -151,7 +156,7 @@ def run_all(
 ) -> None:
     """Run what is not in the store yet; `started` is told of each run and its batches, and gives a call for each."""
     for name, dataset in data.items():
-        for cell in cells(name, quick=quick):
+        for cell in cells_of(name, quick=quick):
             batches = -(-min(cell.rows, dataset.X.shape[0]) // BATCH)
             advance = started(cell.key, batches)
             if cell.key in store.content["runs"]:

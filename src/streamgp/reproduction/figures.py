@@ -29,31 +29,30 @@ def _figure(width: float = 7.2, height: float = 4.2) -> tuple[Any, Any]:
     return figure, axes
 
 
+def _logarithmic(axes: Any) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _png(figure: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=120, format="png")
     return buffer.getvalue()
 
 
-def lines(
-    runs: Iterable[Mapping[str, Any]],
-    what: str,
-    title: str,
-    data: str,
-    table: str,
-    *,
-    logarithmic: bool = True,
-) -> bytes:
+def lines(runs: Iterable[Mapping[str, Any]], what: str, title: str, data: str, table: str) -> bytes:
     """Draw seconds or RMSE a batch against rows seen, one line a run; the paper's averages as ticks on the right."""
     figure, axes = _figure()
     for run, (colour, dash) in zip(runs, STYLES, strict=False):
-        values = np.array([np.nan if v is None else v for v in run[what]], dtype=float)
-        if not np.isfinite(values).any():
+        known = [(n, min(v, 1e6)) for n, v in zip(run["rows_seen"], run[what], strict=True) if v is not None]
+        if not known:
             continue
-        values = np.clip(values, None, 1e6)
-        axes.plot(
-            run["rows_seen"], smooth(values), color=colour, linestyle=dash, linewidth=1.8, label=run["row"]
-        )
+        rows, values = np.array(known).T
+        axes.plot(rows, smooth(values), color=colour, linestyle=dash, linewidth=1.8, label=run["row"])
         theirs = NUMBERS.get((table, run["row"], data))
         if theirs is not None:
             axes.axhline(
@@ -64,8 +63,7 @@ def lines(
         xlabel="rows seen",
         ylabel="seconds a batch" if what == "seconds" else "RMSE of the batch (units of the target)",
     )
-    if logarithmic:
-        axes.set_yscale("log")
+    _logarithmic(axes)
     axes.legend(
         frameon=False, fontsize=8, title="thick ends at the right: the paper's mean", title_fontsize=7
     )
@@ -83,7 +81,7 @@ def theorem(study: Mapping[str, Any], data: str) -> bytes:
     }
     for (kind, label), (colour, dash) in zip(labels.items(), STYLES, strict=False):
         axes.plot(study["rows"], study[kind], color=colour, linestyle=dash, linewidth=1.8, label=label)
-    axes.set_yscale("log")
+    _logarithmic(axes)
     axes.set(
         title=f"{NAMES[data]}: error of the factor, rank {study['rank']}, oversampling {study['oversampling']}",
         xlabel="rows",
@@ -94,12 +92,20 @@ def theorem(study: Mapping[str, Any], data: str) -> bytes:
 
 
 def slope(run: Mapping[str, Any]) -> float | None:
-    """Fit the power of n that a batch costs, over the last half of the rows."""
-    rows, seconds = np.array(run["rows_seen"], dtype=float), np.array(run["seconds"])
+    """Fit the power of n that a batch costs, tuning aside, over the last half of the rows."""
+    rows, seconds = np.array(run["rows_seen"], dtype=float), without_tuning(run)
     late = rows > rows.max() / 2
-    if late.sum() < 5:
+    if late.sum() < 8:
         return None
-    return float(np.polyfit(np.log(rows[late]), np.log(smooth(seconds)[late]), 1)[0])
+    # Means of stretches: batches in which pivots are reviewed cost more than those between.
+    stretches = np.array_split(np.flatnonzero(late), min(8, int(late.sum()) // 2))
+    n, cost = (np.array([v[i].mean() for i in stretches]) for v in (rows, seconds))
+    return float(np.polyfit(np.log(n), np.log(cost), 1)[0])
+
+
+def without_tuning(run: Mapping[str, Any]) -> np.ndarray:
+    """Give the seconds of each batch less those of tuning."""
+    return np.asarray(np.array(run["seconds"]) - np.array(run["tuning_seconds"]))
 
 
 def cost(runs: Iterable[Mapping[str, Any]], data: str) -> bytes:
@@ -109,12 +115,16 @@ def cost(runs: Iterable[Mapping[str, Any]], data: str) -> bytes:
         fitted = slope(run)
         shown = "" if fitted is None else f": slope {fitted:.1f}, said {SLOPES[run['row']]}"
         axes.plot(
-            run["rows_seen"], smooth(run["seconds"]), color=colour, linestyle=dash, linewidth=1.8,
+            run["rows_seen"], smooth(without_tuning(run)), color=colour, linestyle=dash, linewidth=1.8,
             label=run["row"] + shown,
         )  # fmt: skip
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set(title=f"{NAMES[data]}: cost of a batch against n", xlabel="rows seen", ylabel="seconds a batch")
+    _logarithmic(axes)
+    axes.set(
+        title=f"{NAMES[data]}: cost of a batch against n",
+        xlabel="rows seen",
+        ylabel="seconds a batch, tuning aside",
+    )
     axes.legend(frameon=False, fontsize=8)
     return _png(figure)
 

@@ -18,6 +18,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: auto; pad
 .wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0; font-size: .9rem }
 th, td { border-bottom: 1px solid #ccc; padding: .3rem .6rem; text-align: left; vertical-align: top }
+td:last-child { min-width: 14rem }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption { font-size: .9rem; color: #444 }
 """

@@ -1,0 +1,172 @@
+"""Save and load what was learned: no pickle, a version, a checksum, one atomic rename.
+
+A file is ``STREAMGP``, a version (4 bytes), the sha256 of all that follows (32 bytes), the length of a JSON header
+(8 bytes), the header, and the arrays one after another as the header says. Nothing in it is ever run: the header
+names classes from a list that is written here, and the checksum is looked at before anything else is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import struct
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import calibration, features, kernels, lowrank, models, statistics, stream, tuning
+from ._arrays import is_foreign
+from .errors import CheckpointError, StreamGPError
+from .models import affine, exact, pivoted
+from .models.base import Recent
+
+MAGIC = b"STREAMGP"
+VERSION = 1
+_HEAD = struct.Struct("<8sI32sQ")
+
+# Every class that a file may name.
+_CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        stream.Stream, stream.Settings, tuning.Reservoir, tuning.Outcome, calibration.Scores,
+        models.PivotedModel, models.ExactModel, models.SpectralModel, models.RecursiveModel, models.AffineModel,
+        pivoted.Rows, exact.Panel, affine.Part, features.Pivots, features.Quadratic, lowrank.Factor,
+        statistics.NormalEquations, statistics.Posterior, statistics.Conditioned,
+        kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,
+        kernels.SquaredExponential, kernels.Matern, kernels.RationalQuadratic, kernels.Periodic, kernels.Linear,
+        kernels.DistancePolynomial, kernels.BrownianPolynomial,
+    )
+}  # fmt: skip
+
+
+def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write a tree of numbers, texts, arrays and known dataclasses; the file is whole or not there at all."""
+    blobs: list[bytes] = []
+    try:
+        header = json.dumps(_pack(content, blobs), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"this model cannot be saved: {error}") from error
+    body = struct.pack("<Q", len(header)) + header + b"".join(blobs)
+    head = MAGIC + struct.pack("<I", VERSION) + hashlib.sha256(body).digest()
+    target = Path(path)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with fresh.open("wb") as file:
+            file.write(head + body)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise CheckpointError(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `write` wrote, or raise CheckpointError saying what is wrong with the file."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
+    if data[:8] != MAGIC or len(data) < _HEAD.size:
+        raise CheckpointError(f"{path} is not a streamgp checkpoint, or only the beginning of one")
+    _, version, digest, length = _HEAD.unpack(data[: _HEAD.size])
+    if version != VERSION:
+        raise CheckpointError(
+            f"{path} has format {version}, this streamgp reads {VERSION}; use the version that wrote it"
+        )
+    if hashlib.sha256(data[44:]).digest() != digest:
+        raise CheckpointError(f"{path} is damaged or cut short: its checksum does not match")
+    try:
+        header = json.loads(data[_HEAD.size : _HEAD.size + length])
+        content = _unpack(header, memoryview(data)[_HEAD.size + length :])
+    except (
+        StreamGPError,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise CheckpointError(f"{path} does not hold a model of this version: {error}") from error
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} does not hold a model")
+    return content
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a loss of power, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _pack(value: Any, blobs: list[bytes]) -> Any:
+    """Turn a value into JSON, arrays into entries of `blobs`."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, np.generic):
+        return _pack(value.item(), blobs)
+    if isinstance(value, np.dtype):
+        return {"dtype": value.str}
+    if isinstance(value, Recent):
+        return {"recent": True}
+    if is_foreign(value) or isinstance(value, np.ndarray):
+        if is_foreign(value):
+            raise TypeError("its arrays are not NumPy's; only models taught with NumPy arrays can be saved")
+        # In the order in which it lies: a product of a transposed matrix may round otherwise.
+        turned = value.flags.f_contiguous and not value.flags.c_contiguous
+        array = np.ascontiguousarray(value.T if turned else value)
+        start = sum(len(b) for b in blobs)
+        blobs.append(array.tobytes())
+        return {"array": array.dtype.str, "shape": list(array.shape), "at": start, "turned": turned}
+    if isinstance(value, tuple | list):
+        return {"tuple" if isinstance(value, tuple) else "list": [_pack(v, blobs) for v in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_pack(k, blobs), _pack(v, blobs)] for k, v in value.items()]}
+    name = type(value).__name__
+    if is_dataclass(value) and _CLASSES.get(name) is type(value):
+        return {
+            "class": name,
+            "fields": {f.name: _pack(getattr(value, f.name), blobs) for f in fields(value)},
+        }
+    raise TypeError(f"{type(value).__module__}.{name} is not something that a checkpoint holds")
+
+
+def _unpack(value: Any, data: memoryview) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "float" in value:
+        return float(value["float"])
+    if "dtype" in value:
+        return np.dtype(value["dtype"])
+    if "recent" in value:
+        return Recent()
+    if "array" in value:
+        dtype, shape = np.dtype(value["array"]), tuple(int(n) for n in value["shape"])
+        if dtype.hasobject:
+            raise ValueError("an array of objects")
+        size, start = math.prod(shape) * dtype.itemsize, int(value["at"])
+        array = np.frombuffer(data[start : start + size], dtype).reshape(shape).copy()
+        return array.T if value["turned"] else array
+    if "tuple" in value:
+        return tuple(_unpack(v, data) for v in value["tuple"])
+    if "list" in value:
+        return [_unpack(v, data) for v in value["list"]]
+    if "dict" in value:
+        return {_unpack(k, data): _unpack(v, data) for k, v in value["dict"]}
+    cls = _CLASSES[value["class"]]
+    given = {name: _unpack(v, data) for name, v in value["fields"].items()}
+    if set(given) != {f.name for f in fields(cls)}:
+        raise ValueError(f"{cls.__name__} has other fields here")
+    return cls(**given)
