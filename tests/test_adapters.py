@@ -1,0 +1,55 @@
+"""Laws of the adapters: the same numbers, in other clothes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conftest import wave
+from streamgp import StreamingGPRegressor
+
+river = pytest.importorskip("river", reason="river is not installed")
+
+from river import checks, compose, preprocessing  # noqa: E402
+
+from streamgp.adapters.river import GPRegressor  # noqa: E402
+
+
+def test_river_itself_finds_nothing_wrong():
+    checks.check_estimator(GPRegressor(rank=20, seed=0))
+
+
+def test_dictionaries_and_frames_give_what_arrays_give():
+    X, y = wave(150)
+    rows = [dict(zip("abc", row, strict=True)) for row in X]
+    one, many = GPRegressor(rank=30, seed=0), GPRegressor(rank=30, seed=0)
+    plain = StreamingGPRegressor(rank=30, random_state=0)
+    for i in range(0, 150, 50):
+        plain.partial_fit(X[i : i + 50], y[i : i + 50])
+        many.learn_many(pd.DataFrame(rows[i : i + 50])[["c", "a", "b"]], pd.Series(y[i : i + 50]))
+    for x, target in zip(rows, y, strict=True):
+        one.learn_one(x, target)
+    assert (many.predict_many(pd.DataFrame(rows)).to_numpy() == plain.predict(X)).all()
+    assert np.abs([one.predict_one(x) for x in rows] - y).mean() < 0.3
+    lower, upper = one.predict_interval_one(rows[0])
+    assert lower < one.predict_one(rows[0]) < upper
+
+
+def test_features_come_and_go():
+    model = GPRegressor(seed=0)
+    assert model.predict_one({"a": 1.0}) == 0.0
+    assert model.predict_interval_one({"a": 1.0}) == (-np.inf, np.inf)
+    for i in range(60):
+        model.learn_one({"a": float(i), "b": 1.0}, float(i))
+    assert np.isfinite(model.predict_one({"a": 3.0}))
+    assert model.predict_one({"b": 1.0, "a": 3.0, "c": 9.0}) == model.predict_one({"a": 3.0, "b": 1.0})
+
+
+def test_a_pipeline_with_a_scaler_learns():
+    X, y = wave(300)
+    model = compose.Pipeline(preprocessing.StandardScaler(), GPRegressor(rank=50, seed=0))
+    errors = []
+    for row, target in zip(X * [1e3, 1.0, 1e-3], y, strict=True):
+        x = dict(zip("abc", row, strict=True))
+        errors.append(abs(model.predict_one(x) - target))
+        model.learn_one(x, target)
+    assert np.mean(errors[150:]) < 0.5 * np.mean(errors[:50])
