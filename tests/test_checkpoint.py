@@ -132,6 +132,8 @@ def test_two_thousand_mutated_files_load_equal_or_raise_the_one_error(tmp_path):
         {"class": "Recent", "fields": {}},
         {"array": "|O", "shape": [1], "at": 0, "turned": False},
         {"array": "<f8", "shape": [10**9], "at": 0, "turned": False},
+        {"array": "<f8", "shape": [1], "at": float("inf"), "turned": False},
+        {"array": "<f8", "shape": [-1], "at": 0, "turned": False},
         {"dict": [[{"list": []}, 1]]},
         {"dict": []},
         [1, 2],
@@ -171,3 +173,13 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path):
     path.write_bytes(bytes(data))
     with pytest.raises(CheckpointError, match="format 7"):
         streamgp.load(path)
+
+
+def test_what_would_not_come_back_is_not_saved(tmp_path):
+    X, y = wave(60)
+    gp = StreamingGPRegressor(random_state=0, rank=10).fit(X, y)
+    for more in (np.array(["x"], dtype=object), np.array(["x"]), object()):
+        with pytest.raises(CheckpointError, match="cannot be saved"):
+            gp.save(tmp_path / "model", more=more)
+    gp.save(tmp_path / "model", number=np.array(3.0))
+    assert load_with_more(tmp_path / "model")[1]["number"].shape == ()

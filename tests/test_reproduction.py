@@ -73,13 +73,27 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(tmp_path, small, mo
 def test_results_of_other_settings_are_not_mixed_in(tmp_path):
     path = tmp_path / "results.json"
     store = Store(path, {"settings": {"seed": 0}, "lines": []})
-    store.content["runs"]["a"] = {"rmse": [1.0]}
+    names = (
+        "table",
+        "row",
+        "data",
+        "protocol",
+        "rows",
+        "rmse",
+        "seconds",
+        "tuning_seconds",
+        "rows_seen",
+        "failure",
+    )
+    store.content["runs"]["a"] = dict.fromkeys(names)
     store.save()
     assert Store(path, {"settings": {"seed": 0}, "lines": []}).content["runs"]
-    assert not Store(path, {"settings": {"seed": 1}, "lines": []}).content["runs"]
-    path.write_text("{")
-    with pytest.raises(DataError, match="remove it"):
-        Store(path, {"settings": {}, "lines": []})
+    with pytest.raises(DataError, match="other settings"):
+        Store(path, {"settings": {"seed": 1}, "lines": []})
+    for damaged in ("{", "[1, 2]", '{"about": {}}', '{"about": {}, "runs": {"a": {}}, "studies": {}}'):
+        path.write_text(damaged)
+        with pytest.raises(DataError, match="remove it"):
+            Store(path, {"settings": {}, "lines": []})
 
 
 @pytest.mark.parametrize("rank", [10, 30])

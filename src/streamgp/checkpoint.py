@@ -124,9 +124,11 @@ def _pack(value: Any, blobs: list[bytes]) -> Any:
     if is_foreign(value) or isinstance(value, np.ndarray):
         if is_foreign(value):
             raise TypeError("its arrays are not NumPy's; only models taught with NumPy arrays can be saved")
+        if value.dtype.kind not in "biuf":
+            raise TypeError(f"an array of {value.dtype} is not something that a checkpoint holds")
         # In the order in which it lies: a product of a transposed matrix may round otherwise.
         turned = value.flags.f_contiguous and not value.flags.c_contiguous
-        array = np.ascontiguousarray(value.T if turned else value)
+        array = np.asarray(value.T if turned else value, order="C")
         start = sum(len(b) for b in blobs)
         blobs.append(array.tobytes())
         return {"array": array.dtype.str, "shape": list(array.shape), "at": start, "turned": turned}
@@ -154,8 +156,8 @@ def _unpack(value: Any, data: memoryview) -> Any:
         return Recent()
     if "array" in value:
         dtype, shape = np.dtype(value["array"]), tuple(int(n) for n in value["shape"])
-        if dtype.hasobject:
-            raise ValueError("an array of objects")
+        if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+            raise ValueError(f"an array of {dtype}, shape {shape}")
         size, start = math.prod(shape) * dtype.itemsize, int(value["at"])
         array = np.frombuffer(data[start : start + size], dtype).reshape(shape).copy()
         return array.T if value["turned"] else array

@@ -107,7 +107,7 @@ def _find(
             if (Path(given) / name).is_file():
                 return Path(given) / name, f"{name} from the folder that was named"
         if folder is not None:
-            raise DataError(f"neither {' nor '.join(names)} lies in {given}; put it there: {url}")
+            raise DataError(f"{' or '.join(names)} does not lie in {given}; put it there: {url}")
     what_to_do = f"put {names[0]}, from {url}, into a folder, and name that by --data or {_FOLDER}"
     try:
         import pooch

@@ -449,6 +449,8 @@ def load_with_more(path: str | os.PathLike[str]) -> tuple[StreamingGPRegressor, 
     try:
         gp = StreamingGPRegressor(**content["arguments"])
         for name, value in content["learned"].items():
+            if name not in ("n_features_in_", "feature_names_in_"):
+                raise ValueError(f"{name} is nothing that a regressor learns")
             setattr(gp, name, np.array(value, dtype=object) if name == "feature_names_in_" else value)
         stream, more = content["stream"], dict(content["more"])
     except (KeyError, TypeError, ValueError) as error:

@@ -116,6 +116,7 @@ def run_cell(cell: Cell, data: Dataset, seed: int, advance: Callable[[], None]) 
         "seconds": [r.predict_seconds + r.update_seconds + r.tuning_seconds for r in records],
         "tuning_seconds": [r.tuning_seconds for r in records],
         "rows_seen": [r.rows_seen for r in records],
+        "tunings_taken": sum(r.tuning == "taken" for r in records),
         "failure": failure,
     }
 
@@ -133,8 +134,13 @@ class Store:
                 raise DataError(
                     f"{path} is not what `streamgp reproduce` wrote: {error}; remove it"
                 ) from error
-            if kept.get("about", {}).get("settings") == about["settings"]:
-                self.content = {**kept, "about": dict(about)}
+            if not _is_whole(kept):
+                raise DataError(f"{path} is not what `streamgp reproduce` wrote; remove it")
+            if kept["about"].get("settings") != about["settings"]:
+                raise DataError(
+                    f"{path} holds results of other settings, data or version; remove it or give another --output"
+                )
+            self.content = {**kept, "about": dict(about)}
 
     def save(self) -> None:
         """Write and rename."""
@@ -144,6 +150,27 @@ class Store:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self.path)
+
+
+def _is_whole(kept: Any) -> bool:
+    """Tell whether results have all that the page asks for."""
+    if not isinstance(kept, dict) or not all(
+        isinstance(kept.get(k), dict) for k in ("about", "runs", "studies")
+    ):
+        return False
+    asked = {
+        "table",
+        "row",
+        "data",
+        "protocol",
+        "rows",
+        "rmse",
+        "seconds",
+        "tuning_seconds",
+        "rows_seen",
+        "failure",
+    }
+    return all(isinstance(run, dict) and asked <= set(run) for run in kept["runs"].values())
 
 
 def run_all(

@@ -52,7 +52,8 @@ def lines(runs: Iterable[Mapping[str, Any]], what: str, title: str, data: str, t
         if not known:
             continue
         rows, values = np.array(known).T
-        axes.plot(rows, smooth(values), color=colour, linestyle=dash, linewidth=1.8, label=run["row"])
+        shown = smooth(values) if what == "seconds" else values
+        axes.plot(rows, shown, color=colour, linestyle=dash, linewidth=1.8, label=run["row"])
         theirs = NUMBERS.get((table, run["row"], data))
         if theirs is not None:
             axes.axhline(
@@ -61,7 +62,9 @@ def lines(runs: Iterable[Mapping[str, Any]], what: str, title: str, data: str, t
     axes.set(
         title=title,
         xlabel="rows seen",
-        ylabel="seconds a batch" if what == "seconds" else "RMSE of the batch (units of the target)",
+        ylabel="seconds a batch, running median of five"
+        if what == "seconds"
+        else "RMSE of the batch (units of the target)",
     )
     _logarithmic(axes)
     axes.legend(
@@ -123,7 +126,7 @@ def cost(runs: Iterable[Mapping[str, Any]], data: str) -> bytes:
     axes.set(
         title=f"{NAMES[data]}: cost of a batch against n",
         xlabel="rows seen",
-        ylabel="seconds a batch, tuning aside",
+        ylabel="seconds a batch, tuning aside, median of five",
     )
     axes.legend(frameon=False, fontsize=8)
     return _png(figure)
