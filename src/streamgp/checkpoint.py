@@ -85,14 +85,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         header = json.loads(data[_HEAD.size : _HEAD.size + length])
         content = _unpack(header, memoryview(data)[_HEAD.size + length :])
     except (
-        StreamGPError,
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+        StreamGPError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+    ) as error:  # fmt: skip
         raise CheckpointError(f"{path} does not hold a model of this version: {error}") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} does not hold a model")
