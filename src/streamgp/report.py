@@ -24,16 +24,16 @@ STYLES = (
 def summary_table(title: str, runs: Mapping[str, Sequence[Record]], memory: Mapping[str, int]) -> Table:
     """Make the table of methods side by side: error, calibration, time, memory and what of tr K is not explained."""
     table = Table(title=title)
-    table.add_column("method")
+    table.add_column("method", no_wrap=True, min_width=7)
     for column in (
         "RMSE",
-        "RMSE, last quarter",
+        "last quarter",
         "NLPD",
-        "90 % coverage",
+        "in 90 %",
         "ms a batch",
         "last batch",
         "model, MB",
-        "unexplained",
+        "tr K left",
     ):
         table.add_column(column, justify="right")
     for name, records in runs.items():

@@ -441,14 +441,26 @@ def _maximise(
         bounds=limits,
         options={"maxiter": steps, "maxfun": 2 * steps},
     )
-    before, after = best.get(first.tobytes()), best.get(found.x.tobytes())
-    if before is None or after is None:
+    before = best.get(first.tobytes())
+    if before is None or best.get(found.x.tobytes()) is None:
         return Tuned(kernel, noise, "failed: the objective is not defined here", evaluations=n_evaluations)
-    kept = Tuned(kernel, noise, "", before.value, after.value, n_evaluations)
-    if not (math.isfinite(after.value) and np.isfinite(found.x).all()):
-        return replace(kept, verdict="failed: the objective is not finite")
-    if after.value - penalty(found.x) < before.value - penalty(first):
-        return replace(kept, verdict="kept: the objective would be worse")
-    if after.held_back < before.held_back:
-        return replace(kept, verdict="kept: the held-back error would be worse")
-    return replace(kept, kernel=kernel.with_theta(found.x[:p]), noise=math.exp(found.x[p]), verdict=TAKEN)
+    kept = Tuned(kernel, noise, "", before.value, best[found.x.tobytes()].value)
+    # The whole step, or as much of it as makes neither the objective nor the held-back error worse.
+    for share in (1.0, 0.5, 0.25, 0.125):
+        place = found.x if share == 1.0 else first + share * (found.x - first)
+        if loss(place)[0] > penalty(first) - before.value:
+            verdict = "kept: the objective would be worse"
+            continue
+        after = best[place.tobytes()]
+        if after.held_back < before.held_back:
+            verdict = "kept: the held-back error would be worse"
+            continue
+        return Tuned(
+            kernel.with_theta(place[:p]),
+            math.exp(place[p]),
+            TAKEN,
+            before.value,
+            after.value,
+            n_evaluations,
+        )
+    return replace(kept, verdict=verdict, evaluations=n_evaluations)
