@@ -446,7 +446,7 @@ def _maximise(
         return Tuned(kernel, noise, "failed: the objective is not defined here", evaluations=n_evaluations)
     kept = Tuned(kernel, noise, "", before.value, best[found.x.tobytes()].value)
     # The whole step, or as much of it as makes neither the objective nor the held-back error worse.
-    for share in (1.0, 0.5, 0.25, 0.125):
+    for share in (1.0, 0.5, 0.25, 0.125) if steps > FEW_STEPS else (1.0,):
         place = found.x if share == 1.0 else first + share * (found.x - first)
         if loss(place)[0] > penalty(first) - before.value:
             verdict = "kept: the objective would be worse"
