@@ -384,6 +384,46 @@ def tune_weights(
     return _maximise(evaluate, kernel, noise, centre, observations, size, bounds, tune_noise, steps, [])
 
 
+class _Landscape:
+    """Value less prior over the kernel's theta and log noise; a place is evaluated once, however often asked for."""
+
+    def __init__(
+        self,
+        evaluate: Callable[[Kernel, float], Fit | Worth],
+        kernel: Kernel,
+        centre: np.ndarray,
+        observations: float,
+    ) -> None:
+        self._evaluate, self._kernel, self._centre = evaluate, kernel, centre
+        self._strength = 1.0 / (observations * PRIOR**2)
+        self._known: dict[bytes, Fit | Worth | None] = {}
+
+    @property
+    def evaluations(self) -> int:
+        """The number of places looked at."""
+        return len(self._known)
+
+    def at(self, place: np.ndarray) -> Fit | Worth | None:
+        """Evaluate theta and log noise (p + 1,); None where the objective is not defined."""
+        key = place.tobytes()
+        if key not in self._known:
+            try:
+                now = self._evaluate(self._kernel.with_theta(place[:-1]), math.exp(place[-1]))
+                defined = math.isfinite(now.value) and bool(np.isfinite(now.gradient).all())
+                self._known[key] = now if defined else None
+            except (ArithmeticError, np.linalg.LinAlgError):  # NumericalError is one, and so is an overflow
+                self._known[key] = None
+        return self._known[key]
+
+    def loss(self, place: np.ndarray) -> tuple[float, np.ndarray]:
+        """Give what is to be made small, and its gradient."""
+        now, away = self.at(place), place[:-1] - self._centre
+        if now is None:
+            return 1e10, np.zeros_like(place)
+        pull = np.append(self._strength * away, 0.0)
+        return float(0.5 * self._strength * (away**2).sum()) - now.value, pull - now.gradient
+
+
 def _maximise(
     evaluate: Callable[[Kernel, float], Fit | Worth],
     kernel: Kernel,
@@ -397,70 +437,38 @@ def _maximise(
     starts: list[np.ndarray],
 ) -> Tuned:
     """Maximise value less prior over the kernel's theta and log noise; `size` is the targets' variance."""
-    p = centre.size
-    low, high = math.log(bounds[0]), math.log(bounds[1])
-    limits = [(c + low, c + high) for c in centre]
     at_noise = math.log(noise)
     floor, ceiling = (math.log(max(share * size, 1e-290)) for share in NOISE_BOUNDS)
+    limits = [(c + math.log(bounds[0]), c + math.log(bounds[1])) for c in centre]
     limits.append((min(floor, at_noise), max(ceiling, at_noise)) if tune_noise else (at_noise, at_noise))
-    strength = 1.0 / (observations * PRIOR**2)
-    n_evaluations = 0
-
-    def at(theta: np.ndarray) -> Fit | Worth:
-        nonlocal n_evaluations
-        n_evaluations += 1
-        return evaluate(kernel.with_theta(theta[:p]), math.exp(theta[p]))
-
-    def penalty(theta: np.ndarray) -> float:
-        return float(0.5 * strength * ((theta[:p] - centre) ** 2).sum())
-
-    best: dict[bytes, Fit | Worth] = {}
-
-    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        try:
-            now = at(theta)
-        except (ArithmeticError, np.linalg.LinAlgError):  # NumericalError is one, and so is an overflow
-            return 1e10, np.zeros_like(theta)
-        if not (math.isfinite(now.value) and np.isfinite(now.gradient).all()):
-            return 1e10, np.zeros_like(theta)
-        best[theta.tobytes()] = now
-        pull = np.concatenate([strength * (theta[:p] - centre), [0.0]])
-        return penalty(theta) - now.value, pull - now.gradient
-
     low_end, high_end = np.array(limits).T
-    first = np.concatenate([kernel.theta, [at_noise]])
-    places = [first, *(np.clip(place, low_end, high_end) for place in (first, *starts))]
-    losses = [loss(place)[0] for place in places]
-    # Where it stands, unless another place is clearly better; `first` may lie out of bounds itself.
-    best_place = places[1 if losses[1] <= min(losses[1:]) + 1e-3 else int(np.argmin(losses[1:])) + 1]
+    land = _Landscape(evaluate, kernel, centre, observations)
+    first = np.append(kernel.theta, at_noise)
+    # From where it stands, unless another place is clearly better; that may lie out of bounds itself.
+    places = [np.clip(place, low_end, high_end) for place in (first, *starts)]
+    losses = [land.loss(place)[0] for place in places]
     found = scipy.optimize.minimize(
-        loss,
-        best_place,
+        land.loss,
+        places[0 if losses[0] <= min(losses) + 1e-3 else int(np.argmin(losses))],
         jac=True,
         method="L-BFGS-B",
         bounds=limits,
         options={"maxiter": steps, "maxfun": 2 * steps},
-    )
-    before = best.get(first.tobytes())
-    if before is None or best.get(found.x.tobytes()) is None:
-        return Tuned(kernel, noise, "failed: the objective is not defined here", evaluations=n_evaluations)
-    kept = Tuned(kernel, noise, "", before.value, best[found.x.tobytes()].value)
+    ).x
+    before, end = land.at(first), land.at(found)
+    if before is None or end is None:
+        verdict = "failed: the objective is not defined here"
+        return Tuned(kernel, noise, verdict, evaluations=land.evaluations)
     # The whole step, or as much of it as makes neither the objective nor the held-back error worse.
     for share in (1.0, 0.5, 0.25, 0.125) if steps > FEW_STEPS else (1.0,):
-        place = found.x if share == 1.0 else first + share * (found.x - first)
-        if loss(place)[0] > penalty(first) - before.value:
+        place = found if share == 1.0 else first + share * (found - first)
+        after = land.at(place)
+        if after is None or land.loss(place)[0] > land.loss(first)[0]:
             verdict = "kept: the objective would be worse"
-            continue
-        after = best[place.tobytes()]
-        if after.held_back < before.held_back:
+        elif after.held_back < before.held_back:
             verdict = "kept: the held-back error would be worse"
-            continue
-        return Tuned(
-            kernel.with_theta(place[:p]),
-            math.exp(place[p]),
-            TAKEN,
-            before.value,
-            after.value,
-            n_evaluations,
-        )
-    return replace(kept, verdict=verdict, evaluations=n_evaluations)
+        else:
+            better = kernel.with_theta(place[:-1])
+            noise = math.exp(place[-1])
+            return Tuned(better, noise, TAKEN, before.value, after.value, land.evaluations)
+    return Tuned(kernel, noise, verdict, before.value, end.value, land.evaluations)
