@@ -160,6 +160,23 @@ DAMAGE = [
         "sys.getrefcount(self._buffers[i]) > 0",
         "never_given",
     ),
+    (
+        "weights: gradient",
+        "mixture.py",
+        "each = noise**2 * J",
+        "each = 1.1 * noise**2 * J",
+        "judged_from_statistics",
+    ),
+    ("rows: gradient", "tuning.py", "W = 0.5 * (alpha", "W = 0.6 * (alpha", "gradient_on_rows"),
+    (
+        "congruence",
+        "models/pivoted.py",
+        "past = past.transform(T)",
+        "past = past.transform(1.1 * T)",
+        "amplitude_is_carried",
+    ),
+    ("conformal reach", "calibration.py", "[rank - 1, :]", "[rank - 2, :]", "conformal_quantile"),
+    ("checkpoint", "checkpoint.py", "value.dtype.kind not in", "value.dtype.kind in", "never_having_stopped"),
     ("4 extend", "statistics.py", "weighed @ G], axis=1)", "0.9 * weighed @ G], axis=1)", "test_extending"),
 ]
 
