@@ -120,6 +120,10 @@ def test_a_file_that_is_not_the_data_is_refused(tmp_path):
     scipy.io.savemat(tmp_path / "sarcos_inv.mat", {"sarcos_inv": np.zeros((100, 28))})
     with pytest.raises(DataError, match="not the published"):
         load_sarcos(tmp_path)
+    scipy.io.savemat(tmp_path / "sarcos_inv_test.mat", {"sarcos_inv_test": np.zeros((4449, 28))})
+    assert load_sarcos(tmp_path, part="test").y.shape == (4449, 7)
+    with pytest.raises(ParameterError, match="'train' or 'test'"):
+        load_sarcos(tmp_path, part="both")
     np.savez(tmp_path / "sarcos_subset.npz", X=np.zeros((5, 3)), Y=np.zeros((5, 7)))
     (tmp_path / "sarcos_inv.mat").unlink()
     with pytest.raises(DataError, match="21 and 7"):

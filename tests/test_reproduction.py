@@ -29,14 +29,16 @@ def test_the_whole_path_on_the_arm_leaves_results_a_page_and_tables(tmp_path, sm
     assert outcome.exit_code == 0, outcome.output
     results = json.loads((tmp_path / "results.json").read_text())
     assert len(results["runs"]) == len(cells_of("arm", quick=True))
-    assert set(results["studies"]) == {"theorem | arm", "robustness | arm"}
+    assert set(results["studies"]) == {
+        f"{kind} | arm" for kind in ("theorem", "robustness", "fixed", "chance")
+    }
     assert all(np.isfinite(run["seconds"]).all() for run in results["runs"].values())
     text = (tmp_path / "report.html").read_text()
-    assert text.count("<figure>") == 2 * 4 + 1 + 2
+    assert text.count("<figure>") == 2 * 4 + 1 + 3
     assert "http" not in text.replace("https://", "http://").split("<body>")[0]
     assert "simulated seven-joint arm" in text
     tables = (tmp_path / "tables.md").read_text()
-    for title in ("Table I,", "Table II,", "Table III,", "Ratios,", "Theorem 1,"):
+    for title in ("Table I,", "Table II,", "Table III,", "Ratios,", "Theorem 1,", "Runaway and chance,"):
         assert title in tables
 
 
@@ -73,18 +75,8 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(tmp_path, small, mo
 def test_results_of_other_settings_are_not_mixed_in(tmp_path):
     path = tmp_path / "results.json"
     store = Store(path, {"settings": {"seed": 0}, "lines": []})
-    names = (
-        "table",
-        "row",
-        "data",
-        "protocol",
-        "rows",
-        "rmse",
-        "seconds",
-        "tuning_seconds",
-        "rows_seen",
-        "failure",
-    )
+    names = ("table", "row", "data", "protocol", "rows", "rmse", "seconds", "rows_seen", "failure")
+    names += ("tuning_seconds", "tunings", "tunings_taken")
     store.content["runs"]["a"] = dict.fromkeys(names)
     store.save()
     assert Store(path, {"settings": {"seed": 0}, "lines": []}).content["runs"]
@@ -117,9 +109,9 @@ def test_the_printed_algorithm_diverges_where_rank_and_noise_are_small_and_the_p
 def test_verdicts_follow_the_numbers_and_every_difference_has_a_reason():
     assert verdict("I", "SRMF", "abalone", "self-training", 2.9) == "better"
     assert verdict("I", "SRMF", "abalone", "self-training", 3.25) == "agrees"
-    assert verdict("I", "SRMF", "sarcos", "self-training", 12.0).startswith("differs: 100 labels")
+    assert verdict("I", "SRMF, tuned once", "sarcos", "self-training", 12.0).startswith("differs: 100")
     assert verdict("I", "SRMF", "sarcos", "self-training", np.inf).startswith("diverges")
-    assert verdict("I", "pivoted", "sarcos", "self-training", 1.0) == ""
+    assert verdict("I", "pivoted", "sarcos", "self-training", 1.0) == "not in the paper"
     assert set(REASONS) <= set(NUMBERS)
 
 

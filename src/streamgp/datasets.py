@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import scipy.io
@@ -37,7 +38,7 @@ _ABALONE = "https://archive.ics.uci.edu/ml/machine-learning-databases/abalone/ab
 _ABALONE_SHA256 = "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"
 _SARCOS = "https://gaussianprocess.org/gpml/data/"
 # The sha256 of sarcos_inv.mat is not known to us; its shape and the mean torques of every tenth row are.
-_SARCOS_SHAPE = (44484, 28)
+_SARCOS_SHAPES = {"train": (44484, 28), "test": (4449, 28)}
 _SARCOS_MEANS = (13.692, -24.354, 11.359, 27.475, -0.794, -0.781, 4.163)
 _FOLDER = "STREAMGP_DATA"
 _SEXES = {"M": 0.0, "F": 1.0, "I": 2.0}
@@ -60,7 +61,9 @@ def load_abalone(folder: str | os.PathLike[str] | None = None) -> Dataset:
     return Dataset(table[:, :-1], table[:, -1:], names, ("rings",), source)
 
 
-def load_sarcos(folder: str | os.PathLike[str] | None = None) -> Dataset:
+def load_sarcos(
+    folder: str | os.PathLike[str] | None = None, *, part: Literal["train", "test"] = "train"
+) -> Dataset:
     """Load the Sarcos arm, rows in time order: positions, velocities and accelerations of 7 joints; 7 torques.
 
     Parameters
@@ -68,14 +71,21 @@ def load_sarcos(folder: str | os.PathLike[str] | None = None) -> Dataset:
     folder : path, optional
         Where `sarcos_inv.mat` lies, or `sarcos_subset.npz` (X, Y: some of its rows); else the folder that
         STREAMGP_DATA names, else `sarcos_inv.mat` is fetched and cached.
+    part : {"train", "test"}
+        "test": `sarcos_inv_test.mat`. Nearly all its rows stand in `sarcos_inv.mat` too: it tests no model that
+        learned that.
     """
-    path, source = _find(("sarcos_inv.mat", "sarcos_subset.npz"), folder, _SARCOS + "sarcos_inv.mat", None)
+    if part not in _SARCOS_SHAPES:
+        raise ParameterError(f"part={part!r} must be 'train' or 'test'")
+    variable = "sarcos_inv" if part == "train" else "sarcos_inv_test"
+    names = (f"{variable}.mat", "sarcos_subset.npz") if part == "train" else (f"{variable}.mat",)
+    path, source = _find(names, folder, f"{_SARCOS}{variable}.mat", None)
     try:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as data:
                 X, y = data["X"].astype(np.float64), data["Y"].astype(np.float64)
         else:
-            table = scipy.io.loadmat(path)["sarcos_inv"].astype(np.float64)
+            table = scipy.io.loadmat(path)[variable].astype(np.float64)
             X, y = table[:, :21], table[:, 21:]
     except (ValueError, KeyError, OSError, TypeError, scipy.io.matlab.MatReadError) as error:
         raise DataError(f"{path} cannot be read as the Sarcos data: {error}") from error
@@ -84,9 +94,11 @@ def load_sarcos(folder: str | os.PathLike[str] | None = None) -> Dataset:
             f"{path} has inputs {X.shape} and torques {y.shape}; the Sarcos data has 21 and 7 columns"
         )
     if path.suffix == ".mat":
-        same = table.shape == _SARCOS_SHAPE and np.allclose(y[::10].mean(axis=0), _SARCOS_MEANS, atol=1e-2)
+        same = table.shape == _SARCOS_SHAPES[part]
+        if part == "train":
+            same = same and np.allclose(y[::10].mean(axis=0), _SARCOS_MEANS, atol=1e-2)
         if not same:
-            raise DataError(f"{path} is not the published sarcos_inv.mat: its size or its torques are others")
+            raise DataError(f"{path} is not the published {path.name}: its size or its torques are others")
     else:
         source += f", a subset of {X.shape[0]} rows"
     return Dataset(X, y, _arm_names(), tuple(f"torque_{i + 1}" for i in range(N_JOINTS)), source)
