@@ -18,21 +18,21 @@ from typing import Any
 
 import numpy as np
 
-from . import calibration, features, kernels, lowrank, models, statistics, stream, tuning
+from . import calibration, features, guard, kernels, lowrank, models, statistics, stream, tuning
 from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
 from .models import affine, exact, pivoted
 from .models.base import Recent
 
 MAGIC = b"STREAMGP"
-VERSION = 1
+VERSION = 2
 _HEAD = struct.Struct("<8sI32sQ")
 
 # Every class that a file may name.
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        stream.Stream, stream.Settings, tuning.Reservoir, tuning.Outcome, calibration.Scores,
+        stream.Stream, stream.Settings, tuning.Reservoir, tuning.Outcome, calibration.Scores, guard.Inputs,
         models.PivotedModel, models.ExactModel, models.SpectralModel, models.RecursiveModel, models.AffineModel,
         pivoted.Rows, exact.Panel, affine.Part, features.Pivots, features.Quadratic, lowrank.Factor,
         statistics.NormalEquations, statistics.Posterior, statistics.Conditioned,

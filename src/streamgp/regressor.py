@@ -31,11 +31,12 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : kernel of streamgp.kernels or sklearn.gaussian_process.kernels, or "dictionary", optional
+    kernel : kernel of streamgp.kernels or sklearn.gaussian_process.kernels, or str, optional
         The prior covariance, in the units of X and y, of a function of mean zero, where tuning starts. By
         default a squared exponential whose length-scale for each feature, and the targets' mean and scale, come
-        from the first 50 rows or the first batch, whichever is more; units then do not matter. "dictionary": a sum
-        of eight such, from 1/32 of these length-scales to four times, of which only the weights are tuned.
+        from the first 50 rows or the first batch, whichever is more; units then do not matter. The same with
+        "matern12", "matern32", "matern52" or "rational_quadratic", and with "dictionary": a sum of eight squared
+        exponentials, from 1/32 of these length-scales to four times, of which only the weights are tuned.
     method : {"pivoted", "srmf", "brmf", "nrmf", "rgp"}
         "pivoted": features of pivots that are chosen from the stream and change with it; a batch costs the
         same whatever has passed. "srmf": sequential randomized eigendecomposition, O(n·rank) a batch.
@@ -80,6 +81,11 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     basis : array (m, d), optional
         The basis points of rgp, of which at most `rank` are used. By default `rank` rows of the first batch,
         or of the first `rank` rows where batches are smaller, drawn by residual variance.
+    guard : float, optional
+        Leave rows out, as a broken sensor sends them, whose inputs lie more than so many standard deviations from
+        the mean of those learned, or whose targets lie more than so many of the prior's from their prediction (of
+        the first rows: from the median). 10 is a good choice. What was left out is told by `refused_`; a target
+        that jumps that far and stays there is never learned.
     random_state : int, RandomState or None
         Seeds every draw; an int makes runs repeat exactly.
 
@@ -88,6 +94,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     kernel_, noise_ : the kernel without white noise, and the noise variance, of (y − y_offset_)/y_scale_
     y_offset_, y_scale_ : (q,)
     n_samples_seen_ : int
+    refused_, n_refused_ : which rows of the last batch the guard left out, (b,), and how many in all
     rank_ : int
     trace_error_, trace_error_share_ : float, tr(K − K̂) over the rows learned, and as a share of tr K
     n_features_in_ : int
@@ -125,6 +132,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         variant: Literal["projected", "literal"] = "projected",
         refactor: bool = False,
         basis: Any = None,
+        guard: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -143,6 +151,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.variant = variant
         self.refactor = refactor
         self.basis = basis
+        self.guard = guard
         self.random_state = random_state
 
     # Learning
@@ -150,7 +159,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn X (n, d) and y (n,) or (n, q)."""
         fresh = copy.copy(self)
-        for name in ("_stream", "n_features_in_", "feature_names_in_"):
+        for name in ("_stream", "n_features_in_", "feature_names_in_", "target_names_in_"):
             fresh.__dict__.pop(name, None)
         return self._commit(fresh, X, y)
 
@@ -173,6 +182,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _learn(self, X: Any, y: Any) -> None:
         validation.check_parameters(self)
+        y = validation.targets_by_name(self, y, reset=not self._fitted)
         batch = validation.batch(self, X, y, self._stream.like if self._fitted else None)
         with one_blas_thread():
             if self._fitted:
@@ -364,11 +374,12 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         settings = replace(self._stream.settings, kernel=arguments["kernel"])
         learned = {
             name: getattr(self, name)
-            for name in ("n_features_in_", "feature_names_in_")
+            for name in ("n_features_in_", "feature_names_in_", "target_names_in_")
             if hasattr(self, name)
         }
-        if "feature_names_in_" in learned:
-            learned["feature_names_in_"] = [str(name) for name in learned["feature_names_in_"]]
+        for name in ("feature_names_in_", "target_names_in_"):
+            if name in learned:
+                learned[name] = [str(v) for v in learned[name]]
         content = {"arguments": arguments, "learned": learned, "more": more}
         checkpoint.write(path, {**content, "stream": replace(self._stream, settings=settings)})
 
@@ -423,6 +434,23 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._learned.tuning_seconds
 
     @property
+    def target_names_(self) -> list[str]:
+        """The names of the targets: those of the frame or series that was learned, else y, or y1, y2 and so on."""
+        q = self._learned.scale.shape[0]
+        default = ["y"] if q == 1 else [f"y{j + 1}" for j in range(q)]
+        return [str(name) for name in getattr(self, "target_names_in_", default)]
+
+    @property
+    def refused_(self) -> np.ndarray:
+        """Which rows of the last batch the guard left out, shape (b,); empty without a guard."""
+        return self._learned.refused
+
+    @property
+    def n_refused_(self) -> int:
+        """How many rows the guard left out."""
+        return self._learned.refusals
+
+    @property
     def n_samples_seen_(self) -> int:
         """The number of rows learned."""
         return self._learned.rows_seen
@@ -449,9 +477,9 @@ def load_with_more(path: str | os.PathLike[str]) -> tuple[StreamingGPRegressor, 
     try:
         gp = StreamingGPRegressor(**content["arguments"])
         for name, value in content["learned"].items():
-            if name not in ("n_features_in_", "feature_names_in_"):
+            if name not in ("n_features_in_", "feature_names_in_", "target_names_in_"):
                 raise ValueError(f"{name} is nothing that a regressor learns")
-            setattr(gp, name, np.array(value, dtype=object) if name == "feature_names_in_" else value)
+            setattr(gp, name, value if name == "n_features_in_" else np.array(value, dtype=object))
         stream, more = content["stream"], dict(content["more"])
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} does not hold a regressor: {error}") from error

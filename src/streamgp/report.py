@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
+from . import pages
+from ._arrays import to_host
 from .errors import ParameterError
 from .evaluation import Record
+from .session import Session
 
 # Okabe & Ito's colours, told apart by everyone, each with a dash of its own for print.
 STYLES = (
@@ -91,3 +96,112 @@ def smooth(values: Sequence[float] | np.ndarray, width: int = 5) -> np.ndarray:
     padded = np.pad(np.asarray(values, dtype=float), width // 2, mode="edge")
     out: np.ndarray = np.median(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1)
     return out
+
+
+def save_run_page(path: Path, session: Session, about: Mapping[str, Any]) -> None:
+    """Write one self-contained page about a run: what came of it, and five pictures."""
+    tally, gp, targets = session.tally, session.gp, about["targets"]
+    lines = [
+        f"{tally.rows:,} rows of {about['source']}: {tally.learned:,} learned, {tally.unlabelled:,} without a label, "
+        f"{tally.bad:,} bad, {tally.impossible:,} impossible. {tally.seconds:.1f} s of predicting and learning.",
+    ]
+    if gp.__sklearn_is_fitted__():
+        lines.append(
+            f"{gp.method}, rank {gp.rank_}; kernel {gp.kernel_} of standardised targets, noise {gp.noise_:.4g}; "
+            f"{gp.trace_error_share_:.2%} of tr K is left unexplained."
+        )
+    scored = [j for j in range(len(targets)) if tally.scored[j]]
+    rows = [
+        [
+            targets[j], f"{tally.rmse[j]:.4g}", f"{tally.rmse[j] / tally.spread[j]:.3f}",
+            f"{tally.density[j] / tally.scored[j]:.3f}", f"{tally.covered[j] / tally.scored[j]:.1%}",
+        ]
+        for j in scored
+    ]  # fmt: skip
+    head = ["target", "RMSE", "RMSE / spread", "NLPD", f"inside {session.level:.0%} intervals"]
+    parts = [pages.paragraph(line) for line in lines]
+    if rows:
+        parts += [pages.heading("Errors before learning"), pages.table(rows, head)]
+    if session.reasons:
+        counts = [[reason, f"{n:,}"] for reason, n in session.reasons.most_common(20)]
+        parts += [pages.heading("Rows that were not learned"), pages.table(counts, ["reason", "rows"])]
+    if scored:
+        parts += [pages.picture(caption, png) for caption, png in _run_pictures(session, scored)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(pages.page("A run of streamgp", parts))
+
+
+def _run_pictures(session: Session, scored: Sequence[int]) -> list[tuple[str, bytes]]:
+    tally, level = session.tally, session.level
+    history = np.array(tally.history)
+    known = history[history[:, 2] > 0]
+    at, blue, red = known[:, 1], STYLES[0], STYLES[1]
+    out = []
+
+    figure, axes = new_figure()
+    axes.plot(at, np.sqrt(known[:, 3] / known[:, 2]), color=blue[0])
+    axes.set(xlabel="rows", ylabel="RMSE / spread of the target", yscale="log", title="Error before learning")
+    out.append(("Error of each stretch of rows, before they were learned", to_png(figure)))
+
+    figure, axes = new_figure()
+    axes.plot(at, known[:, 4] / known[:, 2], color=blue[0], label="inside the interval")
+    axes.axhline(level, color=red[0], linestyle=red[1], label=f"promised: {level:.0%}")
+    axes.set(xlabel="rows", ylabel="share of targets", ylim=(0, 1.02), title="Calibration along the stream")
+    axes.legend(frameon=False)
+    out.append(("Share of targets inside their calibrated intervals", to_png(figure)))
+
+    figure, axes = new_figure()
+    counts = tally.uniform[list(scored)].sum(axis=0)
+    bins = len(counts)
+    axes.bar((np.arange(bins) + 0.5) / bins, counts / counts.sum() * bins, width=0.9 / bins, color=blue[0])
+    axes.axhline(1.0, color=red[0], linestyle=red[1], label="a perfect normal distribution")
+    axes.set(
+        xlabel="where the target fell in its predicted distribution (0 below, 1 above)", ylabel="density",
+        title="Residuals: low at both ends means too wide, high at both ends too narrow",
+    )  # fmt: skip
+    axes.legend(frameon=False)
+    out.append(("Residuals of the Gaussian process itself, before calibration", to_png(figure)))
+
+    figure, axes = new_figure()
+    X = np.concatenate(list(session.latest))[-500:]
+    values = np.linalg.eigvalsh(to_host(session.gp.kernel_.block(X)))[::-1]
+    values = np.maximum(values, values[0] * 1e-17)
+    axes.plot(
+        np.arange(len(values)) + 1, values, color=blue[0], label=f"kernel matrix of the last {len(X)} rows"
+    )
+    axes.axhline(
+        session.gp.noise_, color=red[0], linestyle=red[1], label="noise: below it nothing can be learned"
+    )
+    if session.gp.rank_ <= len(values):
+        axes.axvline(session.gp.rank_, color="black", linestyle=":", label=f"rank {session.gp.rank_}")
+    axes.set(xlabel="eigenvalue number", ylabel="eigenvalue", xscale="log", yscale="log", title="Spectrum")
+    axes.set_ylim(max(values[-1], session.gp.noise_ * 1e-4), values[0] * 2)
+    axes.legend(frameon=False)
+    out.append(("How fast the kernel's eigenvalues fall: what rank is needed", to_png(figure)))
+
+    figure, axes = new_figure()
+    axes.plot(history[:, 1], smooth(1e3 * history[:, 5] / history[:, 0]), color=blue[0])
+    axes.set(xlabel="rows", ylabel="milliseconds a batch", title="Time to predict and learn a batch")
+    axes.set_ylim(bottom=0)
+    out.append(("Time of a batch, running median", to_png(figure)))
+    return out
+
+
+def new_figure(width: float = 7.2, height: float = 4.2) -> tuple[Any, Any]:
+    """Give an empty figure and its axes, with a light grid."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ParameterError("pictures need matplotlib: pip install 'streamgp[plot]'") from error
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.grid(visible=True, which="both", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def to_png(figure: Any) -> bytes:
+    """Give a figure as the bytes of a PNG."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=120, format="png")
+    return buffer.getvalue()

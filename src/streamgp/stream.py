@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from . import tuning, validation
-from ._arrays import Array, asarray_like, copied, joined, namespace, slices, to_host, zeros
+from ._arrays import Array, asarray_like, copied, index, joined, namespace, slices, to_host, zeros
 from .calibration import Scores
-from .errors import KernelError, NumericalError, ParameterError
+from .errors import InputError, KernelError, NumericalError, ParameterError
+from .guard import Inputs, far_from_the_others
 from .kernels import Affine, Kernel, as_kernel
 from .models import AffineModel, ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
 from .models.base import Recent
@@ -48,6 +49,7 @@ class Settings:
     variant: str
     refactor: bool
     basis: Any
+    guard: float | None
     seed: int
 
 
@@ -71,6 +73,12 @@ class Stream:
         The kernel's theta at the start.
     outcome : Outcome or None
         Of the last tuning.
+    inputs : Inputs or None
+        What inputs looked like so far, where rows are guarded.
+    refused : (b,)
+        Which rows of the last batch the guard left out.
+    refusals : int
+        How many in all.
     """
 
     settings: Settings
@@ -90,16 +98,32 @@ class Stream:
     tuned_at: int = 0
     outcome: Outcome | None = None
     tuning_seconds: float = 0.0
+    inputs: Inputs | None = None
+    refused: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    refusals: int = 0
     recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
     def begin(cls, settings: Settings, batch: validation.Batch, batches: int = 1) -> Self:
         """Choose the hyperparameters that were not given and learn the first rows."""
+        if settings.guard is None:
+            return cls._begin(settings, batch, batches)
+        table = np.hstack([to_host(batch.X).astype(np.float64), to_host(batch.y)])
+        refused = far_from_the_others(table, settings.guard)
+        if refused.all():
+            raise InputError("the guard finds no two of the first rows alike; raise `guard` or leave it out")
+        begun = cls._begin(settings, _kept(batch, ~refused), batches)
+        X = table[~refused, : batch.X.shape[1]]
+        inputs = Inputs.none(tuning.spread(X)).add(X)
+        return replace(begun, inputs=inputs, refused=refused, refusals=int(refused.sum()))
+
+    @classmethod
+    def _begin(cls, settings: Settings, batch: validation.Batch, batches: int) -> Self:
         X, y = batch.X, batch.y
         kernel = _kernel(settings, X.shape[1])
         noise = None if settings.noise == "auto" else float(settings.noise)
-        mixture = isinstance(settings.kernel, str)
-        start = tuning.start(to_host(X).astype(np.float64), to_host(y), kernel, noise, mixture=mixture)
+        family = settings.kernel if isinstance(settings.kernel, str) else "squared_exponential"
+        start = tuning.start(to_host(X).astype(np.float64), to_host(y), kernel, noise, family)
         offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
         given = kernel is not None and (noise is not None or kernel.nugget > 0)
         needed = 1 if given else WARM_UP
@@ -140,10 +164,38 @@ class Stream:
 
     def learn(self, batch: validation.Batch, forgetting: float) -> Self:
         """Learn the next batch; hyperparameters are tuned before it, so that it is learned with the new ones."""
-        X, y = batch.X, batch.y
         if self.waiting is not None:
-            X, y = joined([self.waiting[0], X]), joined([self.waiting[1], y])
-            return type(self).begin(self.settings, batch._replace(X=X, y=y), self.batches + 1)
+            n = batch.X.shape[0]
+            X, y = joined([self.waiting[0], batch.X]), joined([self.waiting[1], batch.y])
+            begun = type(self).begin(self.settings, batch._replace(X=X, y=y), self.batches + 1)
+            return replace(begun, refused=begun.refused[-n:], refusals=self.refusals + begun.refusals)
+        if self.settings.guard is None or self.inputs is None:
+            return self._learn(batch, forgetting)
+        refused = self._impossible(batch, self.settings.guard)
+        after, inputs = self, self.inputs
+        if not refused.all():
+            kept = batch if not refused.any() else _kept(batch, ~refused)
+            after = self._learn(kept, forgetting)
+            inputs = inputs.add(to_host(kept.X).astype(np.float64))
+        return replace(after, inputs=inputs, refused=refused, refusals=self.refusals + int(refused.sum()))
+
+    def _impossible(self, batch: validation.Batch, guard: float) -> np.ndarray:
+        """Tell which rows lie so many deviations off: inputs from their mean, targets from their prediction."""
+        assert self.inputs is not None
+        far = self.inputs.far(to_host(batch.X).astype(np.float64), guard)
+        if far.all():
+            return far
+        near = _kept(batch, ~far) if far.any() else batch
+        # Of the prior: a precise model is easily surprised, and may be so by a change that it ought to learn.
+        prior = np.sqrt(np.abs(to_host(self.model.kernel.diag(near.X))) + self.model.noise)
+        with np.errstate(over="ignore"):
+            y = (to_host(near.y) - to_host(self.offset)) / to_host(self.scale)
+            away = np.abs(y - to_host(self.predict(near.X)[0]))
+        far[~far] = ~(away <= guard * prior[:, None]).all(axis=1)
+        return far
+
+    def _learn(self, batch: validation.Batch, forgetting: float) -> Self:
+        X, y = batch.X, batch.y
         targets = validation.standardised(y, self.offset, self.scale)
         sample, model = self.sample, self.model
         if self.settings.tune != "none":
@@ -188,6 +240,8 @@ class Stream:
             model=self.model.merge(theirs),  # type: ignore[attr-defined]
             rows_seen=self.rows_seen + other.rows_seen,
             sample=self.sample.merge(other.sample),
+            inputs=self.inputs.merge(other.inputs) if self.inputs and other.inputs else self.inputs,
+            refusals=self.refusals + other.refusals,
             scores=self.scores.merge(other.scores),
             recent=Recent(),
         )
@@ -288,6 +342,12 @@ class Stream:
             # Errors of other hyperparameters say nothing of the noise of these.
             scores=self.scores.without_noise() if outcome.taken else self.scores,
         )
+
+
+def _kept(batch: validation.Batch, rows: np.ndarray) -> validation.Batch:
+    """Give the rows of a batch that are to be learned."""
+    xp, at = namespace(batch.X), index(np.flatnonzero(rows).tolist(), batch.X)
+    return batch._replace(X=xp.take(batch.X, at, axis=0), y=xp.take(batch.y, at, axis=0))
 
 
 def observe(model: Model, X: Array, y: Array) -> Model:

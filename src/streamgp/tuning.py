@@ -13,7 +13,7 @@ import scipy.optimize
 
 from ._arrays import Array, cholesky, index, namespace, product, to_host
 from .errors import NumericalError
-from .kernels import Affine, Kernel, Matern, Scaled, SquaredExponential, Sum, dictionary
+from .kernels import Affine, Kernel, Matern, RationalQuadratic, Scaled, SquaredExponential, Sum, dictionary
 from .mixture import Mixture, Worth
 
 Mode = Literal["none", "continuous", "initial", "hybrid", "doubling"]
@@ -72,15 +72,30 @@ def spread(values: np.ndarray) -> np.ndarray:
     return np.where(deviation > 8 * np.finfo(values.dtype).eps, deviation, 1.0) * unit
 
 
+# Kernels by name, made from the length-scale of each feature.
+FAMILIES: dict[str, Callable[[np.ndarray], Kernel]] = {
+    "squared_exponential": SquaredExponential,
+    "matern12": lambda lengths: Matern(lengths, nu=0.5),
+    "matern32": lambda lengths: Matern(lengths, nu=1.5),
+    "matern52": lambda lengths: Matern(lengths, nu=2.5),
+    "rational_quadratic": RationalQuadratic,
+    "dictionary": dictionary,
+}
+
+
 def start(
-    X: np.ndarray, y: np.ndarray, kernel: Kernel | None, noise: float | None, *, mixture: bool = False
+    X: np.ndarray,
+    y: np.ndarray,
+    kernel: Kernel | None,
+    noise: float | None,
+    family: str = "squared_exponential",
 ) -> Start:
     """Choose what was not given from the first rows, X (n, d) and y (n, q), so that units do not matter.
 
     A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
     the kernel is noise. Without one, the targets' mean is taken off and the length-scales are the
-    features' standard deviations times √d, at which two typical rows have a correlation of 1/e; with `mixture`,
-    a dictionary of squared exponentials about these.
+    features' standard deviations times √d, at which two typical rows have a correlation of 1/e, in a kernel of
+    the family that is named.
     """
     n_outputs = y.shape[1]
     offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)
@@ -90,7 +105,7 @@ def start(
         return Start(offset, scale, kernel.without_nugget(), noise + kernel.nugget)
     offset = y[0] + (y - y[0]).mean(axis=0)
     lengths = spread(X) * X.shape[1] ** 0.5
-    correlation = dictionary(lengths) if mixture else SquaredExponential(lengths)
+    correlation = FAMILIES[family](lengths)
     if noise is None:
         return Start(offset, deviation, correlation, NOISE_SHARE)
     variance = float((deviation**2).mean())

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, same_place, to_host
 from .errors import InputError, InputTypeError, KernelError, ParameterError
 from .kernels import as_kernel
-from .tuning import MODES, OBJECTIVES
+from .tuning import FAMILIES, MODES, OBJECTIVES
 
 METHODS: tuple[str, ...] = ("pivoted", "srmf", "brmf", "nrmf", "rgp")
 # Beyond this, sums of squares leave the range of float64.
@@ -72,6 +72,10 @@ def check_parameters(gp: Any) -> None:
         raise ParameterError(
             f"forgetting={gp.forgetting!r} works with 'pivoted' and 'rgp', not {gp.method!r}"
         )
+    if gp.guard is not None and not (is_real(gp.guard) and 0 < gp.guard < np.inf):
+        raise ParameterError(
+            f"guard={gp.guard!r} must be a number of deviations above 0, such as 10, or None"
+        )
     if gp.memory not in ("bounded", "rows"):
         raise ParameterError(f"memory={gp.memory!r} must be 'bounded' or 'rows'")
     if gp.variant not in ("projected", "literal"):
@@ -98,8 +102,8 @@ def check_parameters(gp: Any) -> None:
             f"random_state={gp.random_state!r} must be a whole number, a RandomState or None"
         ) from error
     if isinstance(gp.kernel, str):
-        if gp.kernel != "dictionary":
-            raise KernelError(f"kernel={gp.kernel!r} must be a kernel, 'dictionary' or None")
+        if gp.kernel not in FAMILIES:
+            raise KernelError(f"kernel={gp.kernel!r} must be a kernel, None, or one of {', '.join(FAMILIES)}")
     elif gp.kernel is not None:
         as_kernel(gp.kernel)
 
@@ -115,7 +119,7 @@ def rows(gp: Any, X: Any, like: Array) -> Array:
         return _placed(_foreign_rows(X, gp.n_features_in_), like)
     if not _is_plain(gp, X):
         with _refusing():
-            X = validate_data(gp, _numeric(X, "X"), dtype=_FLOATS, reset=False)
+            X = validate_data(gp, _by_name(gp, _numeric(X, "X")), dtype=_FLOATS, order="C", reset=False)
     return _placed(X, like)
 
 
@@ -128,8 +132,9 @@ def batch(gp: Any, X: Any, y: Any, like: Array | None) -> Batch:
     elif not (like is not None and _is_plain(gp, X) and _is_plain_target(y, X)):
         with _refusing():
             y = to_host(y) if is_foreign(y) else _numeric(y, "y")
+            X = _numeric(X, "X") if like is None else _by_name(gp, _numeric(X, "X"))
             X, y = validate_data(
-                gp, _numeric(X, "X"), y, reset=like is None, dtype=_FLOATS, y_numeric=True, multi_output=True
+                gp, X, y, reset=like is None, dtype=_FLOATS, order="C", y_numeric=True, multi_output=True
             )
             y = y if y.dtype in _FLOATS else y.astype(np.float64)
             if not np.isfinite(y).all():
@@ -148,6 +153,7 @@ def _is_plain(gp: Any, X: Any) -> bool:
         and X.ndim == 2
         and X.shape[0] > 0
         and X.shape[1] == gp.n_features_in_
+        and X.flags.c_contiguous  # another order may round otherwise
         and not hasattr(gp, "feature_names_in_")
         and bool(np.isfinite(X).all())
     )
@@ -156,6 +162,34 @@ def _is_plain(gp: Any, X: Any) -> bool:
 def _is_plain_target(y: Any, X: np.ndarray) -> bool:
     plain = type(y) is np.ndarray and y.dtype in _FLOATS and y.ndim in (1, 2) and y.shape[0] == X.shape[0]
     return bool(plain and y.size and np.isfinite(y).all())
+
+
+def _by_name(gp: Any, X: Any) -> Any:
+    """Bring the columns of a frame, pandas' or polars', into the order in which the model learned them."""
+    names = [str(name) for name in getattr(gp, "feature_names_in_", ())]
+    columns = getattr(X, "columns", None)
+    if not names or columns is None or list(columns) == names or sorted(map(str, columns)) != sorted(names):
+        return X  # where other names stand there, scikit-learn says which
+    return X[names]
+
+
+def targets_by_name(gp: Any, y: Any, *, reset: bool) -> Any:
+    """Keep the names of targets, a frame's or a series'; bring later ones into that order."""
+    columns = getattr(y, "columns", None)
+    names = [y.name] if columns is None and isinstance(getattr(y, "name", None), str) else columns
+    if names is None or (not hasattr(y, "to_numpy")):
+        return y
+    names = [str(name) for name in names]
+    if reset:
+        if all(names):
+            gp.target_names_in_ = np.array(names, dtype=object)
+        return y
+    known = [str(name) for name in getattr(gp, "target_names_in_", ())]
+    if not known or names == known or not all(names):
+        return y
+    if columns is None or sorted(names) != sorted(known):
+        raise InputError(f"y has the names {', '.join(names)}, earlier batches had {', '.join(known)}")
+    return y[known]
 
 
 def _numeric(values: Any, name: str) -> Any:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..errors import ParameterError
-from ..report import STYLES, smooth
+from ..report import STYLES, new_figure, smooth, to_png
 from .paper import NUMBERS
 
 NAMES = {"abalone": "Abalone", "sarcos": "Sarcos", "arm": "Simulated arm"}
 UNITS = {"abalone": "rings", "sarcos": "N m", "arm": "N m"}
 # What the remark on cost promises: the power of n that a batch costs.
 SLOPES = {"NRMF": "3 (2 incremental)", "BRMF": "2", "SRMF": "1", "pivoted": "0"}
-
-
-def _figure(width: float = 7.2, height: float = 4.2) -> tuple[Any, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ParameterError("pictures need matplotlib: pip install 'streamgp[reproduce]'") from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots()
-    axes.grid(visible=True, which="both", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
 
 
 def _logarithmic(axes: Any) -> None:
@@ -39,15 +26,9 @@ def _logarithmic(axes: Any) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _png(figure: Any) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=120, format="png")
-    return buffer.getvalue()
-
-
 def lines(runs: Iterable[Mapping[str, Any]], what: str, title: str, data: str, table: str) -> bytes:
     """Draw seconds or RMSE a batch against rows seen, one line a run; the paper's averages as ticks on the right."""
-    figure, axes = _figure()
+    figure, axes = new_figure()
     for run, (colour, dash) in zip(runs, STYLES, strict=False):
         known = [(n, min(v, 1e6)) for n, v in zip(run["rows_seen"], run[what], strict=True) if v is not None]
         if not known:
@@ -71,12 +52,12 @@ def lines(runs: Iterable[Mapping[str, Any]], what: str, title: str, data: str, t
     axes.legend(
         frameon=False, fontsize=8, title="thick ends at the right: the paper's mean", title_fontsize=7
     )
-    return _png(figure)
+    return to_png(figure)
 
 
 def theorem(study: Mapping[str, Any], data: str) -> bytes:
     """Draw measured errors of the factor under the bound."""
-    figure, axes = _figure()
+    figure, axes = new_figure()
     labels = {
         "bound": "bound of Theorem 1",
         "literal": "Algorithm 3 as printed",
@@ -92,7 +73,7 @@ def theorem(study: Mapping[str, Any], data: str) -> bytes:
         ylabel="spectral norm of K − U S Uᵀ (K has ones on its diagonal)",
     )
     axes.legend(frameon=False, fontsize=8)
-    return _png(figure)
+    return to_png(figure)
 
 
 def slope(run: Mapping[str, Any]) -> float | None:
@@ -114,7 +95,7 @@ def without_tuning(run: Mapping[str, Any]) -> np.ndarray:
 
 def cost(runs: Iterable[Mapping[str, Any]], data: str) -> bytes:
     """Draw time a batch against n on log axes with the fitted slopes."""
-    figure, axes = _figure()
+    figure, axes = new_figure()
     for run, (colour, dash) in zip(runs, STYLES, strict=False):
         fitted = slope(run)
         shown = "" if fitted is None else f": slope {fitted:.1f}, said {SLOPES[run['row']]}"
@@ -130,7 +111,7 @@ def cost(runs: Iterable[Mapping[str, Any]], data: str) -> bytes:
         ylabel="seconds a batch, tuning aside, median of five",
     )
     axes.legend(frameon=False, fontsize=8)
-    return _png(figure)
+    return to_png(figure)
 
 
 def robustness(study: Mapping[str, Any], data: str) -> bytes:
@@ -159,12 +140,12 @@ def robustness(study: Mapping[str, Any], data: str) -> bytes:
         image, ax=figure.axes, label="mean RMSE of batches, labels known (1: the mean predicts as well)"
     )
     figure.suptitle(f"{NAMES[data]}, first {study['rows']} rows: where the printed algorithm diverges")
-    return _png(figure)
+    return to_png(figure)
 
 
 def fixed(study: Mapping[str, Any], data: str) -> bytes:
     """Draw the error of the exact GP of the first batch over length-scale and noise."""
-    figure, axes = _figure()
+    figure, axes = new_figure()
     axes.grid(visible=False)
     table = np.array(study["rmse"])
     best = table.min()
@@ -184,7 +165,7 @@ def fixed(study: Mapping[str, Any], data: str) -> bytes:
         title=f"{NAMES[data]}: the GP of the first 100 labels" + (f"\nthe paper: {said}" if said else ""),
     )
     figure.colorbar(image, ax=axes, label=f"mean RMSE of batches ({UNITS[data]})")
-    return _png(figure)
+    return to_png(figure)
 
 
 STUDIES: dict[str, tuple[str, Callable[[Mapping[str, Any], str], bytes]]] = {

@@ -1,0 +1,63 @@
+"""Pieces of self-contained HTML pages, readable on a screen, on a phone and in print."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: auto; padding: 1rem }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; margin: 1rem 0; font-size: .9rem }
+th, td { border-bottom: 1px solid #ccc; padding: .3rem .6rem; text-align: left; vertical-align: top }
+@media (min-width: 40.01rem) { td:last-child { min-width: 14rem } }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
+figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption { font-size: .9rem; color: #444 }
+@media (max-width: 40rem) {
+  table, tbody, tr, td { display: block } tr:first-child { display: none }
+  tr { border-bottom: 2px solid #999; padding: .4rem 0 } td { border: 0; padding: .1rem .4rem }
+  td:first-child { font-weight: 600 } td.n { text-align: left; white-space: normal }
+  td:not(:first-child)::before { content: attr(data-head) ": "; color: #555 }
+}
+"""
+
+
+def page(title: str, parts: Sequence[str]) -> str:
+    """Put parts under a title; nothing is loaded from elsewhere."""
+    name = html.escape(title)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{name}</title><style>{_STYLE}</style></head><body><h1>{name}</h1>{''.join(parts)}</body></html>"
+    )
+
+
+def heading(text: str) -> str:
+    """Give a heading under the title."""
+    return f"<h2>{html.escape(text)}</h2>"
+
+
+def paragraph(text: str) -> str:
+    """Give a paragraph."""
+    return f"<p>{html.escape(text)}</p>"
+
+
+def picture(caption: str, png: bytes) -> str:
+    """Give a picture with its caption, the bytes inside."""
+    text = html.escape(caption)
+    data = base64.b64encode(png).decode()
+    return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
+
+
+def table(rows: Sequence[Sequence[str]], head: Sequence[str]) -> str:
+    """Give a table, numbers to the right; on a phone each row is a block with the heads beside the values."""
+
+    def cell(tag: str, i: int, value: str) -> str:
+        kind = ' class="n"' if 0 < i < len(head) - (head[-1] == "verdict") else ""
+        name = f' data-head="{html.escape(head[i])}"' if tag == "td" else ""
+        return f"<{tag}{kind}{name}>{html.escape(value)}</{tag}>"
+
+    lines = ["".join(cell("th", i, v) for i, v in enumerate(head))]
+    lines += ["".join(cell("td", i, v) for i, v in enumerate(row)) for row in rows]
+    return '<div class="wide"><table>' + "".join(f"<tr>{line}</tr>" for line in lines) + "</table></div>"

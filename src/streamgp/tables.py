@@ -1,0 +1,667 @@
+"""Rows from CSV, JSON lines, Parquet or a pipe, a batch at a time, each with its place; and predictions back out.
+
+One line is one row: a bad line costs one row, whatever quotes it holds. Numbers are read as Python reads them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import math
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+
+from .errors import DataError
+
+# A batch that is not full is handed on when nothing more has come through a pipe for so many seconds.
+PATIENCE = 1.0
+_READ = 1 << 16
+_LONGEST_LINE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the input a reader stands: bytes (or rows, for Parquet) passed, and the number of the last line."""
+
+    offset: int = 0
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be learned: the number of its line or row, why, and what it was."""
+
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass
+class Rows:
+    """A batch: inputs (b, d); targets (b, q), NaN where a label is missing; line numbers; and rows that are bad."""
+
+    X: np.ndarray
+    y: np.ndarray
+    lines: list[int]
+    bad: list[BadRow] = field(default_factory=list)
+    place: Place = Place()
+
+
+class Reader(Protocol):
+    """What hands out batches."""
+
+    columns: list[str]
+    size: int | None
+
+    def batches(self, features: Sequence[str], targets: Sequence[str], n: int) -> Iterator[Rows]:
+        """Give batches of n rows, good and bad; the last one, and those of a slow pipe, may have fewer."""
+
+
+def open_table(
+    source: str,
+    place: Place | None = None,
+    *,
+    format: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+    columns: Sequence[str] | None = None,
+    replay: bool = False,
+) -> Reader:
+    """Open a table by its suffix, or `format`; "-" is standard input (CSV unless said otherwise).
+
+    `place` is where to go on. `columns` names the columns where the first line does not; without that and without
+    `header` they are called 1, 2, 3. `replay`: a pipe sends everything again, and what was passed is skipped.
+    """
+    kind, place = format or _format_of(source), place or Place()
+    if source != "-":
+        try:
+            mode = os.stat(source).st_mode
+        except OSError as error:
+            raise DataError(f"{source} cannot be read: {error.strerror}") from error
+        if stat.S_ISDIR(mode):
+            raise DataError(f"{source} is a folder; name a file")
+    if kind == "parquet":
+        if source == "-":
+            raise DataError("Parquet cannot be read from standard input; name a file")
+        return _Parquet(source, place)
+    lines = _PipeLines(sys.stdin.buffer) if source == "-" else _FileLines(source)
+    if kind == "jsonl":
+        return _JsonLines(lines, place, columns, replay)
+    return _Csv(lines, place, delimiter, columns, header, replay)
+
+
+def _format_of(source: str) -> str:
+    suffix = Path(source).suffix.lower()
+    known = {
+        ".csv": "csv",
+        ".tsv": "csv",
+        ".txt": "csv",
+        ".jsonl": "jsonl",
+        ".ndjson": "jsonl",
+        ".parquet": "parquet",
+    }
+    if source == "-":
+        return "csv"
+    if suffix not in known:
+        raise DataError(f"{source} ends in none of {', '.join(known)}; say what it is with --format")
+    return known[suffix]
+
+
+# Lines
+
+
+class _FileLines:
+    """Lines of a file; None never comes: a file does not keep one waiting."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self.file: IO[bytes] = open(path, "rb")  # noqa: SIM115  read until the process ends
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        status = os.fstat(self.file.fileno())
+        # A named pipe has no size, and cannot be gone on in.
+        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def skip_to(self, offset: int) -> bool:
+        if self.size is None:
+            return False
+        if offset > self.size:
+            raise DataError(f"the file ends before byte {offset}, where it is to go on: is it the same file?")
+        self.file.seek(offset)
+        return True
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        while line := self.file.readline(_LONGEST_LINE):
+            yield line
+
+
+class _PipeLines:
+    """Lines of a pipe; None when nothing has come for a while."""
+
+    size = None
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def skip_to(self, offset: int) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        try:
+            handle = self.file.fileno()
+        except (io.UnsupportedOperation, ValueError):  # a test's, or a notebook's
+            yield from self.file
+            return
+        left = b""
+        while True:
+            if sys.platform != "win32" and not select.select([handle], [], [], PATIENCE)[0]:
+                yield None
+                continue
+            data = os.read(handle, _READ)
+            if not data:
+                break
+            *whole, left = (left + data).split(b"\n")
+            for line in whole:
+                yield line + b"\n"
+            if len(left) > _LONGEST_LINE:
+                yield left
+                left = b""
+        if left:
+            yield left
+
+
+# Lines to rows
+
+
+class _LineReader:
+    """What CSV and JSON lines share: numbers of lines, places, batches."""
+
+    columns: list[str]
+
+    def __init__(self, lines: _FileLines | _PipeLines, place: Place) -> None:
+        self.lines, self.size = lines, lines.size
+        self.place = place
+        self._left = iter(lines)
+
+    def _take(self) -> bytes | None:
+        """Give the next line; None while a pipe is silent. Raises StopIteration at the end."""
+        line = next(self._left)
+        if line is not None:
+            self.place = Place(self.place.offset + len(line), self.place.line + 1)
+        return line
+
+    def _unread(self, line: bytes) -> None:
+        """Give back the first line: it is a row."""
+        self.place, self._left = Place(), _before(line, self._left)
+
+    def _go_on(self, place: Place, replay: bool) -> None:
+        """Go to where a run stopped; a pipe goes on where its writer stands, unless it sends everything again."""
+        if not place.line:
+            return
+        if self.lines.skip_to(place.offset):
+            self._left = iter(self.lines)
+        elif replay:
+            while self.place.line < place.line:
+                try:
+                    self._take()
+                except StopIteration:
+                    raise DataError(
+                        f"the input ends before line {place.line}, where it is to go on"
+                    ) from None
+        self.place = place
+
+    def _first(self) -> bytes:
+        while True:
+            try:
+                line = self._take()
+            except StopIteration:
+                raise DataError(
+                    "the input is empty: there is no first line to take the columns from"
+                ) from None
+            if line is not None and line.strip():
+                return line
+
+    def _parser(
+        self, features: Sequence[str], targets: Sequence[str]
+    ) -> Callable[[str], tuple[list[float], list[float]]]:
+        raise NotImplementedError
+
+    def batches(self, features: Sequence[str], targets: Sequence[str], n: int) -> Iterator[Rows]:
+        """Give batches of n rows, good and bad; the last one, and those of a slow pipe, may have fewer."""
+        parse = self._parser(features, targets)
+        X: list[list[float]] = []
+        y: list[list[float]] = []
+        lines: list[int] = []
+        bad: list[BadRow] = []
+
+        def batch() -> Rows:
+            rows = Rows(
+                np.array(X, dtype=np.float64).reshape(len(X), len(features)),
+                np.array(y, dtype=np.float64).reshape(len(y), len(targets)),
+                lines.copy(), bad.copy(), self.place,
+            )  # fmt: skip
+            for kept in (X, y, lines, bad):
+                kept.clear()
+            return rows
+
+        while True:
+            try:
+                line = self._take()
+            except StopIteration:
+                break
+            if line is None:
+                yield batch()  # of no rows, perhaps: who reads may want to stop, or to say that it is waiting
+                continue
+            if line.isspace():
+                continue
+            text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            try:
+                inputs, labels = parse(text)
+            except ValueError as error:
+                shown = text.encode("utf-8", "backslashreplace").decode()
+                bad.append(BadRow(self.place.line, str(error), shown[:2000]))
+            else:
+                X.append(inputs)
+                y.append(labels)
+                lines.append(self.place.line)
+            if len(lines) + len(bad) >= n:
+                yield batch()
+        if lines or bad:
+            yield batch()
+
+
+class _Csv(_LineReader):
+    def __init__(
+        self,
+        lines: _FileLines | _PipeLines,
+        place: Place,
+        delimiter: str | None,
+        columns: Sequence[str] | None,
+        header: bool,
+        replay: bool,
+    ) -> None:
+        super().__init__(lines, Place())
+        line = self._first()
+        text = line.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").strip("\r\n")
+        self.delimiter = delimiter or max(",;\t", key=text.count)
+        try:
+            names = [name.strip() for name in self._split(text)]
+        except ValueError as error:
+            raise DataError(f"the first line, {text[:60]!r}, is {error}") from error
+        named = columns is not None and names == list(columns)
+        if named or (header and columns is None):
+            self.columns = names
+            if not named and all(_is_number(name) for name in names):
+                raise DataError(
+                    f"the first line, {text[:60]!r}, holds numbers and no names of columns; name them with --columns, "
+                    "or call them 1, 2, 3 and so on with --no-header (`tail -n +1 -f` sends the first line too)"
+                )
+        else:
+            self.columns = list(columns) if columns is not None else [str(i + 1) for i in range(len(names))]
+            self._unread(line)
+        _check_names(self.columns)
+        self._go_on(place, replay)
+
+    def _split(self, text: str) -> list[str]:
+        if '"' not in text:
+            return text.split(self.delimiter)
+        try:
+            return next(csv.reader([text], delimiter=self.delimiter, strict=True))
+        except (csv.Error, StopIteration) as error:
+            raise ValueError(f"not a line of CSV: {error}") from error
+
+    def _parser(
+        self, features: Sequence[str], targets: Sequence[str]
+    ) -> Callable[[str], tuple[list[float], list[float]]]:
+        width = len(self.columns)
+        inputs = [self.columns.index(name) for name in features]
+        # In a table to predict on, the targets may be missing altogether.
+        labels = [self.columns.index(name) if name in self.columns else None for name in targets]
+        finite = math.isfinite
+
+        def parse(text: str) -> tuple[list[float], list[float]]:
+            cells = self._split(text)
+            if len(cells) != width:
+                raise ValueError(f"{len(cells)} cells, not {width}")
+            try:
+                x = [float(cells[i]) for i in inputs]
+                y = [float(cells[i]) if i is not None and cells[i].strip() else math.nan for i in labels]
+            except ValueError:
+                raise ValueError(_first_wrong(cells, self.columns, inputs, labels)) from None
+            # A sum is finite if all are, and costs less than asking each; one that is not may have overflowed.
+            if not finite(sum(x)) or not finite(sum(y)):
+                for i, value in [*zip(inputs, x, strict=True), *zip(labels, y, strict=True)]:
+                    if not finite(value) and i is not None and cells[i].strip():
+                        raise ValueError(f"{self.columns[i]}={cells[i].strip()} is not finite")
+            return x, y
+
+        return parse
+
+
+def _first_wrong(cells: list[str], names: list[str], inputs: list[int], labels: list[int | None]) -> str:
+    for i in [*inputs, *(i for i in labels if i is not None and cells[i].strip())]:
+        if not cells[i].strip():
+            return f"{names[i]} is empty"
+        if not _is_number(cells[i]):
+            return f"{names[i]}={cells[i].strip()[:60]!r} is not a number"
+    return "not a row of numbers"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _before(first: bytes, rest: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    yield first
+    yield from rest
+
+
+def _check_names(columns: Sequence[str]) -> None:
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise DataError(f"the columns {', '.join(map(repr, twice))} stand there more than once; rename them")
+
+
+class _JsonLines(_LineReader):
+    def __init__(
+        self, lines: _FileLines | _PipeLines, place: Place, columns: Sequence[str] | None, replay: bool
+    ) -> None:
+        super().__init__(lines, Place())
+        line = self._first()
+        try:
+            first = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"the first line is not JSON: {error}") from error
+        if not isinstance(first, dict):
+            raise DataError('each line must be an object such as {"x": 1.5, "y": 2}; the first is not')
+        self.columns = list(first) if columns is None else list(columns)
+        self._unread(line)
+        self._go_on(place, replay)
+
+    def _parser(
+        self, features: Sequence[str], targets: Sequence[str]
+    ) -> Callable[[str], tuple[list[float], list[float]]]:
+        def number(row: dict[str, Any], name: str) -> float:
+            value = row[name]
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(f"{name}={value!r:.60} is not a number")
+            try:
+                value = float(value)
+            except OverflowError:
+                value = math.inf
+            if not math.isfinite(value):
+                raise ValueError(f"{name}={value} is not finite")
+            return value
+
+        def parse(text: str) -> tuple[list[float], list[float]]:
+            try:
+                row = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"not JSON: {error}") from error
+            if not isinstance(row, dict):
+                raise ValueError("not an object with names and numbers")
+            missing = [name for name in features if row.get(name) is None]
+            if missing:
+                raise ValueError(f"{missing[0]} is missing")
+            x = [number(row, name) for name in features]
+            return x, [math.nan if row.get(name) is None else number(row, name) for name in targets]
+
+        return parse
+
+
+# Parquet
+
+
+class _Parquet:
+    def __init__(self, path: str, place: Place) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise DataError("Parquet needs pyarrow: pip install 'streamgp[parquet]'") from error
+        try:
+            self.file = pyarrow.parquet.ParquetFile(path)
+        except (OSError, pyarrow.ArrowException) as error:
+            raise DataError(f"{path} cannot be read as Parquet: {error}") from error
+        kinds = pyarrow.types
+        schema = self.file.schema_arrow
+        self.numeric = {
+            f.name
+            for f in schema
+            if kinds.is_integer(f.type) or kinds.is_floating(f.type) or kinds.is_decimal(f.type)
+        }
+        self.path, self.place = path, place
+        self.columns = list(schema.names)
+        _check_names(self.columns)
+        self.size = self.file.metadata.num_rows
+        if place.offset > self.size:
+            raise DataError(
+                f"{path} ends before row {place.offset}, where it is to go on: is it the same file?"
+            )
+
+    def batches(self, features: Sequence[str], targets: Sequence[str], n: int) -> Iterator[Rows]:
+        """Give batches of n rows; the last one may have fewer."""
+        import pyarrow
+
+        names = list(dict.fromkeys([*features, *(name for name in targets if name in self.columns)]))
+        texts = [name for name in names if name not in self.numeric]
+        if texts:
+            raise DataError(f"the column {texts[0]!r} of {self.path} does not hold numbers; name others")
+        # Row groups that were passed before are not read again.
+        passed, groups = 0, list[int]()
+        for i in range(self.file.metadata.num_row_groups):
+            rows = self.file.metadata.row_group(i).num_rows
+            if passed + rows <= self.place.offset and not groups:
+                passed += rows
+            else:
+                groups.append(i)
+        skip, at = self.place.offset - passed, self.place.offset
+        held = np.empty((0, len(names)))
+        missing = np.empty((0, len(names)), dtype=bool)
+        if not groups:
+            return
+        try:
+            for part in self.file.iter_batches(max(n, 10_000), row_groups=groups, columns=names):
+                columns = [part.column(name) for name in names]
+                nulls = np.column_stack([np.asarray(c.is_null()) for c in columns])
+                table = np.column_stack(
+                    [
+                        np.asarray(c.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False))
+                        for c in columns
+                    ]
+                )
+                drop = min(skip, table.shape[0])
+                skip -= drop
+                held, missing = np.concatenate([held, table[drop:]]), np.concatenate([missing, nulls[drop:]])
+                while held.shape[0] >= n:
+                    at += n
+                    yield self._rows(names, held[:n], missing[:n], features, targets, at)
+                    held, missing = held[n:], missing[n:]
+        except (OSError, pyarrow.ArrowException) as error:
+            raise DataError(f"{self.path} cannot be read: {error}") from error
+        if held.shape[0]:
+            yield self._rows(names, held, missing, features, targets, at + held.shape[0])
+
+    def _rows(
+        self,
+        names: list[str],
+        table: np.ndarray,
+        missing: np.ndarray,
+        features: Sequence[str],
+        targets: Sequence[str],
+        end: int,
+    ) -> Rows:
+        at = {name: i for i, name in enumerate(names)}
+        inputs, labels = [at[name] for name in features], [at.get(name) for name in targets]
+        y = np.full((table.shape[0], len(targets)), np.nan)
+        wrong = ~np.isfinite(table)
+        for j, i in enumerate(labels):
+            if i is not None:
+                y[:, j] = np.where(missing[:, i], np.nan, table[:, i])
+                wrong[:, i] &= ~missing[:, i]
+        numbers = np.arange(end - table.shape[0], end) + 1
+        bad = [
+            BadRow(
+                int(numbers[r]),
+                self._reason(names, table[r], missing[r], wrong[r]),
+                json.dumps(_row(names, table[r])),
+            )
+            for r in np.flatnonzero(wrong.any(axis=1))
+        ]
+        good = ~wrong.any(axis=1)
+        self.place = Place(end, end)
+        return Rows(table[good][:, inputs], y[good], [int(v) for v in numbers[good]], bad, self.place)
+
+    @staticmethod
+    def _reason(names: list[str], row: np.ndarray, missing: np.ndarray, wrong: np.ndarray) -> str:
+        i = int(np.flatnonzero(wrong)[0])
+        return f"{names[i]} is missing" if missing[i] else f"{names[i]}={row[i]} is not finite"
+
+
+def _row(names: Sequence[str], values: np.ndarray) -> dict[str, float | str]:
+    return {n: float(v) if np.isfinite(v) else str(v) for n, v in zip(names, values, strict=True)}
+
+
+# Predictions
+
+
+class Writer(Protocol):
+    """What takes predictions."""
+
+    def write(self, lines: Sequence[int], columns: Sequence[np.ndarray]) -> None:
+        """Write rows; NaN is an empty cell."""
+
+    def flush(self) -> int:
+        """Bring all to the disk and give the number of bytes there."""
+
+    def close(self) -> None:
+        """End."""
+
+
+class CsvWriter:
+    """Predictions as CSV, to a file or standard output; a file is cut to `size` first, where a run goes on."""
+
+    def __init__(self, path: str, names: Sequence[str], size: int = 0) -> None:
+        self.path = path
+        if path == "-":
+            self.file: IO[bytes] = sys.stdout.buffer
+        else:
+            self.file = open_at(path, size)
+        if not size:
+            buffer = io.StringIO()
+            csv.writer(buffer, lineterminator="\n").writerow(["line", *names])
+            self._put(buffer.getvalue().encode())
+
+    def _put(self, data: bytes) -> None:
+        try:
+            self.file.write(data)
+            if self.path == "-":
+                self.file.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def write(self, lines: Sequence[int], columns: Sequence[np.ndarray]) -> None:
+        """Write rows; NaN is an empty cell. Numbers are written so that they read back the same."""
+        values = np.column_stack(columns).tolist()
+        text = [
+            ",".join([str(line), *("" if v != v else repr(v) for v in row)])
+            for line, row in zip(lines, values, strict=True)
+        ]
+        self._put(("\n".join(text) + "\n").encode() if text else b"")
+
+    def flush(self) -> int:
+        """Bring all to the disk and give the number of bytes there."""
+        return synced(self.file, self.path)
+
+    def close(self) -> None:
+        """End."""
+        self.flush()
+        if self.path != "-":
+            self.file.close()
+
+
+class ParquetWriter:
+    """Predictions as Parquet; the file is whole only after `close`."""
+
+    ROWS = 100_000
+
+    def __init__(self, path: str, names: Sequence[str]) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise DataError("Parquet needs pyarrow: pip install 'streamgp[parquet]'") from error
+        self.arrow, self.names, self.path = pyarrow, ["line", *names], path
+        kinds = [pyarrow.int64(), *[pyarrow.float64()] * len(names)]
+        self.schema = pyarrow.schema(list(zip(self.names, kinds, strict=True)))
+        try:
+            self.file = pyarrow.parquet.ParquetWriter(path, self.schema)
+        except OSError as error:
+            raise DataError(f"{path} cannot be written: {error}") from error
+        self.held: list[list[np.ndarray]] = []
+
+    def write(self, lines: Sequence[int], columns: Sequence[np.ndarray]) -> None:
+        """Write rows; NaN is a null."""
+        self.held.append([np.array(lines), *columns])
+        if sum(len(part[0]) for part in self.held) >= self.ROWS:
+            self._put()
+
+    def _put(self) -> None:
+        if self.held:
+            columns = [np.concatenate(column) for column in zip(*self.held, strict=True)]
+            arrays = [
+                self.arrow.array(c, kind.type, from_pandas=True)
+                for c, kind in zip(columns, self.schema, strict=True)
+            ]
+            self.file.write_table(self.arrow.table(arrays, schema=self.schema))
+            self.held = []
+
+    def flush(self) -> int:
+        """Say that nothing is kept: a Parquet file cannot be gone on with."""
+        return 0
+
+    def close(self) -> None:
+        """End."""
+        self._put()
+        self.file.close()
+
+
+def open_at(path: str, size: int) -> IO[bytes]:
+    """Open a file to go on writing after `size` bytes; what stands beyond them is cut off."""
+    try:
+        file = open(path, "r+b" if size else "wb")  # noqa: SIM115  closed by its writer
+        if size:
+            if os.fstat(file.fileno()).st_size < size:
+                raise DataError(f"{path} is shorter than when the run stopped; it cannot be gone on with")
+            file.truncate(size)
+            file.seek(size)
+        return file
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def synced(file: IO[bytes], path: str) -> int:
+    """Bring what was written to the disk; give the size."""
+    file.flush()
+    if path == "-":
+        return 0
+    os.fsync(file.fileno())
+    return file.tell()

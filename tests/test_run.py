@@ -1,0 +1,520 @@
+"""`streamgp run`, `predict` and `info`: real files, real pipes, real processes killed."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import streamgp
+from streamgp.checkpoint import read
+from streamgp.cli import main
+
+
+def rows(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 3))
+    return X, np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(n)
+
+
+def write_csv(path, n=600, seed=0, **lines):
+    """Write a table; `lines` replaces single lines of text, by number: l7="…" for line 7."""
+    X, y = rows(n, seed)
+    text = ["a,b,c,y", *(",".join(map(repr, [*map(float, x), float(t)])) for x, t in zip(X, y, strict=True))]
+    for name, line in lines.items():
+        text[int(name[1:]) - 1] = line
+    path.write_text("\n".join(text) + "\n")
+    return X, y
+
+
+def run(*arguments, **more):
+    return CliRunner().invoke(main, ["run", *map(str, arguments)], **more)
+
+
+def table(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def process(*arguments, **more):
+    return subprocess.Popen(
+        [sys.executable, "-m", "streamgp", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more,
+    )  # fmt: skip
+
+
+# The formats
+
+
+def formats(folder, X, y):
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=y)
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_csv(folder / "t.tsv", index=False, sep="\t")
+    frame.to_json(folder / "t.jsonl", orient="records", lines=True, double_precision=15)
+    frame.to_parquet(folder / "t.parquet", row_group_size=70)
+    return [folder / f"t.{end}" for end in ("csv", "tsv", "jsonl", "parquet")]
+
+
+def test_every_format_gives_the_predictions_of_the_library(tmp_path):
+    X, y = rows(300)
+    X, y = X.round(6), y.round(6)
+    gp = streamgp.StreamingGPRegressor("squared_exponential", rank=40, random_state=3)
+    expected = []
+    for i in range(0, 300, 80):
+        if i:
+            expected.append(gp.predict(X[i : i + 80]))
+        gp.partial_fit(X[i : i + 80], y[i : i + 80])
+    for path in formats(tmp_path, X, y):
+        out = tmp_path / "out.csv"
+        outcome = run(path, "--target", "y", "--batch", 80, "--rank", 40, "--seed", 3, "--output", out)
+        assert outcome.exit_code == 0, outcome.output
+        got = table(out)
+        assert [row["y"] for row in got[:80]] == [""] * 80
+        np.testing.assert_array_equal([float(r["y"]) for r in got[80:]], np.concatenate(expected))
+        first = 2 if path.suffix in (".csv", ".tsv") else 1
+        assert [int(r["line"]) for r in got] == list(range(first, first + 300))
+        low, mean, high = (np.array([float(r[k]) for r in got[80:]]) for k in ("y_low", "y", "y_high"))
+        assert ((low < mean) & (mean < high)).all()
+
+
+def test_parquet_out_holds_what_csv_out_holds(tmp_path):
+    write_csv(tmp_path / "t.csv", 300)
+    for end in ("csv", "parquet"):
+        assert (
+            run(
+                tmp_path / "t.csv", "--target", "y", "--rank", 30, "--output", tmp_path / f"o.{end}"
+            ).exit_code
+            == 0
+        )
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "o.csv"), pd.read_parquet(tmp_path / "o.parquet"))
+
+
+def test_several_targets_features_by_name_and_columns_to_ignore(tmp_path):
+    X, y = rows(300)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(u=y, v=-y, when="2026-01-01")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    outs = []
+    for more in (("--features", "a,b", "--features", "c"), ("--ignore", "when")):
+        out = tmp_path / "o.csv"
+        outcome = run(tmp_path / "t.csv", "--target", "u,v", "--rank", 30, "--output", out, *more)
+        assert outcome.exit_code == 0, outcome.output
+        outs.append(out.read_text())
+    assert outs[0] == outs[1]
+    assert outs[0].startswith("line,u,u_std,u_low,u_high,v,v_std,v_low,v_high\n")
+
+
+def test_a_row_without_a_label_is_predicted_and_not_learned(tmp_path):
+    _X, _y = write_csv(tmp_path / "all.csv", 300)
+    text = (tmp_path / "all.csv").read_text().splitlines()
+    for i in range(150, 160):
+        text[i] = text[i].rsplit(",", 1)[0] + ","
+    (tmp_path / "some.csv").write_text("\n".join(text))
+    outcome = run(
+        tmp_path / "some.csv",
+        "--target",
+        "y",
+        "--rank",
+        30,
+        "--output",
+        tmp_path / "o.csv",
+        "--save",
+        tmp_path / "m",
+    )
+    assert outcome.exit_code == 0, outcome.output
+    assert "10 rows without a label" in outcome.output
+    assert all(row["y"] for row in table(tmp_path / "o.csv")[100:])
+    assert streamgp.load(tmp_path / "m").n_samples_seen_ == 290
+
+
+@pytest.mark.parametrize("text", ["1.5,2.5,3.5,4.5\n2,3,4,5\n", ""])
+def test_a_first_line_without_names_says_what_to_do(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    outcome = run(tmp_path / "t.csv", "--target", "y")
+    assert outcome.exit_code == 1
+    assert ("--no-header" in outcome.output) if text else ("empty" in outcome.output)
+
+
+def test_columns_without_a_header_are_named_by_number_or_by_the_user(tmp_path):
+    write_csv(tmp_path / "t.csv", 200)
+    body = (tmp_path / "t.csv").read_text().split("\n", 1)[1]
+    (tmp_path / "u.csv").write_text(body)
+    outs = []
+    for path, target, more in (
+        ("t", "y", ()),
+        ("u", "4", ("--no-header",)),
+        ("u", "y", ("--columns", "a,b,c,y")),
+    ):
+        out = tmp_path / "o.csv"
+        assert (
+            run(tmp_path / f"{path}.csv", "--target", target, "--rank", 30, "--output", out, *more).exit_code
+            == 0
+        )
+        outs.append([line.split(",")[1:] for line in out.read_text().splitlines()[1:]])
+    assert outs[0] == outs[1] == outs[2]
+
+
+# Pipes
+
+
+def test_rows_come_out_of_a_pipe_while_it_is_open(tmp_path):
+    write_csv(tmp_path / "t.csv", 150)
+    lines = (tmp_path / "t.csv").read_text().splitlines(keepends=True)
+    with process(
+        "run", "-", "--target", "y", "--rank", 20, "--batch", 100, "--output", "-", stdin=subprocess.PIPE
+    ) as child:
+        child.stdin.write("".join(lines[:131]).encode())
+        child.stdin.flush()
+        got = [
+            child.stdout.readline() for _ in range(131)
+        ]  # not a full batch of 100: it does not wait for one
+        assert got[-1].startswith(b"131,")
+        child.stdin.write("".join(lines[131:]).encode())
+        child.stdin.close()
+        assert len(child.stdout.readlines()) == 20
+    assert child.returncode == 0
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
+    write_csv(tmp_path / "t.csv", 4000)
+    command = f"{sys.executable} -m streamgp run {tmp_path}/t.csv --target y --rank 20 --output - | head -n 2"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout.startswith("line,y")
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+# Bad rows
+
+BAD = {
+    "l20": "1,2,3",
+    "l21": "1,2,3,4,5",
+    "l22": "x,2,3,4",
+    "l23": "nan,2,3,4",
+    "l24": "1,inf,3,4",
+    "l25": "1,,3,4",
+    "l26": "1,2,3,nan",
+    "l27": '1,"2,3,4',
+    "l28": "\x00\udcff,1,2,3".encode("utf-8", "surrogateescape").decode("latin-1"),
+    "l29": "1,2,3,1e999",
+    "l30": "1,2,3,y=4",
+}
+
+
+def test_bad_rows_are_counted_named_by_line_and_never_learned(tmp_path):
+    write_csv(tmp_path / "t.csv", 300, **BAD)
+    kept = (tmp_path / "t.csv").read_text().split("\n")
+    good = [line for i, line in enumerate(kept, 1) if f"l{i}" not in BAD]
+    (tmp_path / "good.csv").write_text("\n".join(good))
+    common = ("--target", "y", "--rank", 30, "--batch", 1000)
+    assert run(tmp_path / "good.csv", *common, "--save", tmp_path / "good.gp").exit_code == 0
+    for how in ("skip", "quarantine"):
+        more = ("--quarantine", tmp_path / "q.jsonl") if how == "quarantine" else ()
+        outcome = run(tmp_path / "t.csv", *common, "--on-error", how, *more, "--save", tmp_path / "m.gp")
+        assert outcome.exit_code == 0, outcome.output
+        assert "11 bad rows" in outcome.output
+        assert "line 20: 3 cells, not 4" in outcome.output
+        X = rows(50, 5)[0]
+        mine, good_ones = (streamgp.load(tmp_path / name).predict(X) for name in ("m.gp", "good.gp"))
+        np.testing.assert_array_equal(mine, good_ones)
+    listed = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
+    assert [row["line"] for row in listed] == list(range(20, 31))
+    assert all(row["reason"] for row in listed)
+
+
+def test_by_default_the_first_bad_row_stops_the_run_and_names_its_line(tmp_path):
+    write_csv(tmp_path / "t.csv", 300, l222="1,2,oops,4")
+    outcome = run(tmp_path / "t.csv", "--target", "y", "--rank", 30, "--output", tmp_path / "o.csv")
+    assert outcome.exit_code == 1
+    assert "line 222: c='oops' is not a number" in outcome.output
+    assert len(table(tmp_path / "o.csv")) == 200
+
+
+def test_bad_json_lines_and_nulls_in_parquet(tmp_path):
+    X, y = rows(200)
+    lines = [json.dumps({"a": x[0], "b": x[1], "y": t}) for x, t in zip(X.tolist(), y.tolist(), strict=True)]
+    lines[30:36] = [
+        "{", "[1, 2]", '{"a": true, "b": 1, "y": 2}', '{"a": "3", "b": 1, "y": 2}', '{"b": 1, "y": 2}',
+        '{"a": NaN, "b": 1, "y": 2}',
+    ]  # fmt: skip
+    lines[40] = '{"a": 1, "b": 1, "y": null}'
+    lines[41] = f'{{"a": {10**400}, "b": 1, "y": 1}}'
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    outcome = run(tmp_path / "t.jsonl", "--target", "y", "--rank", 30, "--on-error", "skip")
+    assert "7 bad rows" in outcome.output, outcome.output
+    assert "1 rows without a label" in outcome.output
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
+    frame.loc[3, "a"] = None
+    frame.loc[4, "y"] = None
+    frame.loc[5, "b"] = np.inf
+    frame.to_parquet(tmp_path / "t.parquet")
+    outcome = run(tmp_path / "t.parquet", "--target", "y", "--rank", 30, "--on-error", "skip")
+    assert "2 bad rows" in outcome.output, outcome.output
+    assert "line 4: a is missing" in outcome.output
+
+
+def test_the_guard_quarantines_a_broken_sensor(tmp_path):
+    write_csv(tmp_path / "t.csv", 400, l333="1e7,1,1,1", l350="0.1,0.1,0.1,-1e9")
+    outcome = run(
+        tmp_path / "t.csv", "--target", "y", "--rank", 30, "--guard", 10,
+        "--on-error", "quarantine", "--quarantine", tmp_path / "q.jsonl",
+    )  # fmt: skip
+    assert outcome.exit_code == 0, outcome.output
+    assert "0 bad rows, 2 impossible ones" in outcome.output
+    listed = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
+    assert [row["line"] for row in listed] == [333, 350]
+
+
+def test_targets_beyond_the_range_of_the_model_are_bad_rows(tmp_path):
+    write_csv(tmp_path / "t.csv", 300, l200="1,1,1,1e200")
+    outcome = run(
+        tmp_path / "t.csv", "--target", "y", "--rank", 30, "--on-error", "skip", "--save", tmp_path / "m"
+    )
+    assert outcome.exit_code == 0, outcome.output
+    assert "line 200: not to be learned" in outcome.output
+    assert streamgp.load(tmp_path / "m").n_samples_seen_ == 299
+    assert run(tmp_path / "t.csv", "--target", "y", "--rank", 30).exit_code == 1
+
+
+# Going on
+
+
+def state(path):
+    """What a checkpoint holds, seconds aside."""
+
+    def plain(value):
+        if isinstance(value, np.ndarray):
+            return (value.dtype.str, value.shape, value.tobytes())
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items() if "seconds" not in str(k) and k != "history"}
+        if isinstance(value, tuple | list):
+            return [plain(v) for v in value]
+        if hasattr(value, "__dataclass_fields__"):
+            return plain({k: getattr(value, k) for k in value.__dataclass_fields__ if k != "recent"})
+        return repr(value)
+
+    return plain(read(path))
+
+
+@pytest.mark.parametrize("end", ["csv", "jsonl", "parquet"])
+def test_a_run_that_was_killed_goes_on_with_no_row_lost_or_learned_twice(tmp_path, end):
+    X, y = rows(6000)
+    source = dict(zip(("csv", "tsv", "jsonl", "parquet"), formats(tmp_path, X, y), strict=True))[end]
+
+    def command(name):
+        return (
+            "run", source, "--target", "y", "--rank", 60, "--batch", 50, "--every", 200, "--resume",
+            "--output", tmp_path / f"{name}.csv", "--checkpoint", tmp_path / f"{name}.gp",
+        )  # fmt: skip
+
+    with process(*command("whole")) as child:
+        assert child.wait() == 0, child.stderr.read()
+    rng = np.random.default_rng(0)
+    kills = 0
+    for _ in range(60):
+        child = process(*command("killed"))
+        try:
+            code = child.wait(timeout=rng.uniform(1.0, 2.0))
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            kills += 1
+            continue
+        assert code == 0, child.communicate()
+        child.communicate()
+        break
+    assert kills
+    assert (tmp_path / "killed.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert state(tmp_path / "killed.gp") == {**state(tmp_path / "whole.gp")}
+
+
+def test_ctrl_c_finishes_the_batch_saves_and_says_how_to_go_on(tmp_path):
+    write_csv(tmp_path / "t.csv", 150)
+    text = (tmp_path / "t.csv").read_bytes()
+    command = ("run", "-", "--target", "y", "--rank", 20, "--batch", 50, "--checkpoint", tmp_path / "c.gp")
+    with process(*command, stdin=subprocess.PIPE) as child:
+        child.stdin.write(text)
+        child.stdin.flush()
+        time.sleep(3.0)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=20) == 130
+        said = child.stderr.read().decode()
+        child.stdin.close()
+    assert "--resume goes on after line 151" in said
+    assert "Traceback" not in said
+    assert streamgp.load(tmp_path / "c.gp").n_samples_seen_ == 150
+    # A pipe goes on where its writer stands, or from its beginning with --replay.
+    more = "".join((tmp_path / "t.csv").read_text().splitlines(keepends=True)[1:31])
+    outcome = run(*command[1:], "--resume", input=more)
+    assert outcome.exit_code == 0, outcome.output
+    assert streamgp.load(tmp_path / "c.gp").n_samples_seen_ == 180
+    outcome = run(*command[1:], "--resume", "--replay", input=text.decode() + more + more)
+    assert outcome.exit_code == 0, outcome.output
+    assert streamgp.load(tmp_path / "c.gp").n_samples_seen_ == 210
+
+
+def test_a_file_that_has_grown_is_gone_on_with(tmp_path):
+    write_csv(tmp_path / "t.csv", 200)
+    whole = (tmp_path / "t.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "t.csv").write_text("".join(whole[:101]))
+    command = (
+        tmp_path / "t.csv",
+        "--target",
+        "y",
+        "--rank",
+        20,
+        "--checkpoint",
+        tmp_path / "c.gp",
+        "--resume",
+    )
+    assert run(*command).exit_code == 0
+    (tmp_path / "t.csv").write_text("".join(whole))
+    outcome = run(*command)
+    assert outcome.exit_code == 0, outcome.output
+    assert streamgp.load(tmp_path / "c.gp").n_samples_seen_ == 200
+
+
+def test_what_does_not_belong_to_a_checkpoint_is_refused(tmp_path):
+    write_csv(tmp_path / "t.csv", 200)
+    write_csv(tmp_path / "other.csv", 200, seed=1)
+    common = ("--target", "y", "--rank", 20, "--checkpoint", tmp_path / "c.gp")
+    assert run(tmp_path / "t.csv", *common).exit_code == 0
+    for arguments, said in (
+        ((tmp_path / "t.csv", *common), "--resume"),
+        ((tmp_path / "other.csv", *common, "--resume"), "does not begin"),
+        ((tmp_path / "t.csv", *common, "--resume", "--rank", 30), "--rank 20"),
+        ((tmp_path / "t.csv", *common, "--resume", "--target", "a"), "--target y"),
+    ):
+        outcome = run(*arguments)
+        assert outcome.exit_code == 1
+        assert said in outcome.output
+    streamgp.load(tmp_path / "c.gp").save(tmp_path / "c.gp")
+    assert "no run to go on with" in run(tmp_path / "t.csv", *common, "--resume").output
+    (tmp_path / "c.gp").write_bytes(b"something else")
+    assert "not a streamgp checkpoint" in run(tmp_path / "t.csv", *common, "--resume").output
+
+
+def test_after_a_bad_row_is_mended_the_run_goes_on(tmp_path):
+    write_csv(tmp_path / "t.csv", 600, l450="1,2,oops,4")
+    write_csv(tmp_path / "mended.csv", 600)
+    common = ("--target", "y", "--rank", 20, "--resume")
+    assert run(tmp_path / "mended.csv", *common, "--checkpoint", tmp_path / "a.gp").exit_code == 0
+    assert run(tmp_path / "t.csv", *common, "--checkpoint", tmp_path / "b.gp").exit_code == 1
+    assert streamgp.load(tmp_path / "b.gp").n_samples_seen_ == 400
+    (tmp_path / "mended.csv").rename(tmp_path / "t.csv")
+    assert run(tmp_path / "t.csv", *common, "--checkpoint", tmp_path / "b.gp").exit_code == 0
+    X = rows(20, 3)[0]
+    np.testing.assert_array_equal(*(streamgp.load(tmp_path / f"{n}.gp").predict(X) for n in "ab"))
+
+
+# Predict, info, report, options
+
+
+def test_predict_matches_columns_by_name_and_learns_nothing(tmp_path):
+    write_csv(tmp_path / "t.csv", 300)
+    assert run(tmp_path / "t.csv", "--target", "y", "--rank", 30, "--save", tmp_path / "m.gp").exit_code == 0
+    X, _y = rows(40, 7)
+    pd.DataFrame({"c": X[:, 2], "x": "text", "a": X[:, 0], "b": X[:, 1]}).to_csv(
+        tmp_path / "new.csv", index=False
+    )
+    before = (tmp_path / "m.gp").read_bytes()
+    outcome = CliRunner().invoke(
+        main,
+        ["predict", str(tmp_path / "m.gp"), str(tmp_path / "new.csv"), "--output", str(tmp_path / "o.csv")],
+    )
+    assert outcome.exit_code == 0, outcome.output
+    mean, _low, high = streamgp.load(tmp_path / "m.gp").predict(X, return_interval=0.9)
+    got = pd.read_csv(tmp_path / "o.csv")
+    np.testing.assert_allclose(got["y"], mean, rtol=1e-9)
+    np.testing.assert_allclose(got["y_high"], high, rtol=1e-9)
+    assert (tmp_path / "m.gp").read_bytes() == before
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    outcome = CliRunner().invoke(main, ["predict", str(tmp_path / "m.gp"), str(tmp_path / "bad.csv")])
+    assert outcome.exit_code == 1
+    assert "lacks the column 'c'" in outcome.output
+
+
+def test_info_says_what_a_model_holds(tmp_path):
+    write_csv(tmp_path / "t.csv", 300)
+    run(tmp_path / "t.csv", "--target", "y", "--rank", 30, "--checkpoint", tmp_path / "m.gp")
+    outcome = CliRunner().invoke(main, ["info", str(tmp_path / "m.gp")])
+    assert outcome.exit_code == 0, outcome.output
+    for part in ("pivoted, rank 30", "300", "a, b, c", "y", "up to line 301"):
+        assert part in outcome.output
+    assert CliRunner().invoke(main, ["info", str(tmp_path / "t.csv")]).exit_code == 1
+
+
+def test_the_report_is_one_page_with_five_pictures(tmp_path):
+    write_csv(tmp_path / "t.csv", 600, l300="x,1,1,1")
+    outcome = run(
+        tmp_path / "t.csv",
+        "--target",
+        "y",
+        "--rank",
+        30,
+        "--batch",
+        10,
+        "--on-error",
+        "skip",
+        "--report",
+        tmp_path / "r.html",
+    )
+    assert outcome.exit_code == 0, outcome.output
+    text = (tmp_path / "r.html").read_text()
+    assert text.count("data:image/png") == 5
+    assert "http" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["missing.csv", "--target", "y"], 1, "missing.csv"),
+        (["t.csv"], 1, "--target"),
+        (["t.csv", "--target", "z"], 1, "none of the columns a, b, c, y"),
+        (["t.csv", "--target", "y", "--features", "y"], 1, "cannot be a target and a feature"),
+        (["t.csv", "--target", "y", "--ignore", "a,b,c"], 1, "no column is left"),
+        (["t.csv", "--target", "y", "--output", "o.xlsx"], 2, ".csv or .parquet"),
+        (["t.csv", "--target", "y", "--on-error", "quarantine"], 2, "go together"),
+        (["t.csv", "--target", "y", "--resume"], 2, "--checkpoint"),
+        (["t.csv", "--target", "y", "--rank", "0"], 2, "rank"),
+        (["t.csv", "--target", "y", "--checkpoint", "c", "--output", "o.parquet"], 2, "CSV"),
+        (["t.csv", "--target", "y", "--output", "no/such/folder/o.csv"], 1, "cannot be written"),
+        ([".", "--target", "y", "--format", "csv"], 1, "folder"),
+        (["t.bin", "--target", "y"], 1, "--format"),
+        (["t.csv", "--target", "y", "--delimiter", ",,"], 2, "one character"),
+        (["broken.parquet", "--target", "y"], 1, "Parquet"),
+        (["text.parquet", "--target", "y"], 1, "does not hold numbers"),
+        (["twice.csv", "--target", "y"], 1, "more than once"),
+    ],
+)
+def test_wrong_options_and_inputs_give_one_line_and_the_right_status(
+    tmp_path, monkeypatch, arguments, code, said
+):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "t.csv", 20)
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
+    (tmp_path / "twice.csv").write_text("a,a,y\n1,2,3\n")
+    pd.DataFrame({"a": ["x"], "y": [1.0]}).to_parquet(tmp_path / "text.parquet")
+    outcome = run(*arguments)
+    assert outcome.exit_code == code, outcome.output
+    assert said in outcome.output
+    assert outcome.exception is None or isinstance(outcome.exception, SystemExit)
+
+
+def test_the_history_of_a_long_run_stays_short(monkeypatch):
+    from streamgp.session import POINTS, Tally
+
+    tally = Tally(1)
+    for _i in range(5000):
+        tally.rows += 10
+        tally.note((10.0, 1.0, 9.0), 0.5, 5, 0.1)
+    assert len(tally.history) <= POINTS
+    assert sum(h[0] for h in tally.history) == 5000
+    assert sum(h[2] for h in tally.history) == 50_000
+    assert os.environ is not None
