@@ -2,6 +2,7 @@
 # A CSV through the command line: predictions with intervals, a checkpoint, a page; then new rows through a pipe.
 set -euo pipefail
 folder=${1:-$(mktemp -d)}
+mkdir -p "$folder"
 
 # Any CSV will do. Here: a plant whose yield depends on temperature and pressure; some rows are bad, some not labelled.
 python3 - "$folder/plant.csv" <<'PYTHON'

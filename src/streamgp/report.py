@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ def save_run_page(path: Path, session: Session, about: Mapping[str, Any]) -> Non
     ]
     if gp.__sklearn_is_fitted__():
         lines.append(
-            f"{gp.method}, rank {gp.rank_}; kernel {gp.kernel_} of standardised targets, noise {gp.noise_:.4g}; "
+            f"{gp.method}, rank {gp.rank_}; kernel {short(gp.kernel_)} of standardised targets, noise {gp.noise_:.4g}; "
             f"{gp.trace_error_share_:.2%} of tr K is left unexplained."
         )
     scored = [j for j in range(len(targets)) if tally.scored[j]]
@@ -140,7 +141,8 @@ def _run_pictures(session: Session, scored: Sequence[int]) -> list[tuple[str, by
 
     figure, axes = new_figure()
     axes.plot(at, np.sqrt(known[:, 3] / known[:, 2]), color=blue[0])
-    axes.set(xlabel="rows", ylabel="RMSE / spread of the target", yscale="log", title="Error before learning")
+    axes.set(xlabel="rows", ylabel="RMSE / spread of the target", title="Error before learning")
+    axes.set_ylim(bottom=0)
     out.append(("Error of each stretch of rows, before they were learned", to_png(figure)))
 
     figure, axes = new_figure()
@@ -155,6 +157,7 @@ def _run_pictures(session: Session, scored: Sequence[int]) -> list[tuple[str, by
     bins = len(counts)
     axes.bar((np.arange(bins) + 0.5) / bins, counts / counts.sum() * bins, width=0.9 / bins, color=blue[0])
     axes.axhline(1.0, color=red[0], linestyle=red[1], label="a perfect normal distribution")
+    axes.set_ylim(top=1.25 * max(1.0, float(counts.max() / counts.sum() * bins)))
     axes.set(
         xlabel="where the target fell in its predicted distribution (0 below, 1 above)", ylabel="density",
         title="Residuals: low at both ends means too wide, high at both ends too narrow",
@@ -185,6 +188,11 @@ def _run_pictures(session: Session, scored: Sequence[int]) -> list[tuple[str, by
     axes.set_ylim(bottom=0)
     out.append(("Time of a batch, running median", to_png(figure)))
     return out
+
+
+def short(kernel: object) -> str:
+    """Write a kernel with four digits a number."""
+    return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda m: f"{float(m.group()):.4g}", str(kernel))
 
 
 def new_figure(width: float = 7.2, height: float = 4.2) -> tuple[Any, Any]:

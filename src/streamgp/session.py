@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -328,7 +329,8 @@ class Session:
         impossible = row.reason.startswith("impossible")
         self.tally.impossible += impossible
         self.tally.bad += not impossible
-        self.reasons[row.reason.split("=")[0]] += 1
+        # Alike but for the value.
+        self.reasons[re.sub(r"=.* is ", " is ", row.reason, flags=re.DOTALL)] += 1
         if len(self.first_bad) < 5:
             self.first_bad.append(row)
         self.quarantine.add(row)

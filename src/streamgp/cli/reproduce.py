@@ -88,8 +88,8 @@ def _about(data: dict[str, Dataset], quick: bool, seed: int) -> dict[str, object
         "Data: " + "; ".join(f"{name}: {source}" for name, source in sources.items()) + ".",
         f"streamgp {__version__}, NumPy {numpy.__version__}, SciPy {scipy.__version__}, Python "
         f"{platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, {datetime.date.today()}.",
-        "Table I: squared exponential of fixed hyperparameters, which the paper does not give; ours are the best "
-        "for the exact GP on a grid, in hindsight (figure at the end). 'Tuned once': on the first batch alone, "
+        "Table I: squared exponential of fixed hyperparameters, which the paper does not give; ours were chosen "
+        "in hindsight from the grid in the figures at the end. 'Tuned once': on the first batch alone, "
         "without hindsight.",
         "Batches of 100, rank 50 for the paper's methods, 500 for pivoted. RMSE is the mean over batches, as in the "
         "paper; seconds are for predicting, learning and tuning a batch. Self-training is the paper's protocol: only "

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from ..errors import DataError, ParameterError, StreamGPError
 from ..regressor import StreamingGPRegressor, load_with_more
-from ..report import save_run_page
+from ..report import save_run_page, short
 from ..session import Quarantine, Session, Tally
 from ..tables import CsvWriter, ParquetWriter, Place, Reader, Writer, open_table
 from ..tuning import FAMILIES
@@ -532,7 +532,7 @@ def info(model: Path) -> None:
         "file": f"{model}, {model.stat().st_size:,} bytes",
         "method": f"{gp.method}, rank {gp.rank_}" + ("" if gp.rank == "auto" else f" of at most {gp.rank}"),
         "rows learned": f"{gp.n_samples_seen_:,}" + (f", {gp.n_refused_:,} refused" if gp.n_refused_ else ""),
-        "kernel": str(gp.kernel_),
+        "kernel": short(gp.kernel_),
         "noise": f"{gp.noise_:.4g} of the standardised targets",
         "tr K left": f"{gp.trace_error_share_:.2%}",
         "features": _few(_learned_from(gp, more)) or f"{gp.n_features_in_} without names",
