@@ -175,7 +175,7 @@ DAMAGE = [
         "past = past.transform(1.1 * T)",
         "amplitude_is_carried",
     ),
-    ("conformal reach", "calibration.py", "[rank - 1, :]", "[rank - 2, :]", "conformal_quantile"),
+    ("conformal reach", "calibration.py", "share < wanted", "share < 0.9 * wanted", "conformal_quantile"),
     ("checkpoint", "checkpoint.py", "value.dtype.kind not in", "value.dtype.kind in", "never_having_stopped"),
     ("4 extend", "statistics.py", "weighed @ G], axis=1)", "0.9 * weighed @ G], axis=1)", "test_extending"),
 ]

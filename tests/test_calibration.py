@@ -7,7 +7,7 @@ import pytest
 
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
-from streamgp.calibration import FEWEST, WINDOW, Scores
+from streamgp.calibration import FADING, FEWEST, WINDOW, Scores
 from streamgp.evaluation import prequential
 
 
@@ -27,8 +27,20 @@ def test_with_few_scores_the_normal_quantile_stands(probability):
 @pytest.mark.parametrize("n", [100, 999, 1000])
 def test_the_interval_reaches_the_conformal_quantile(probability, n):
     errors = np.random.default_rng(0).standard_t(3, size=(n, 2)) * [1.0, 50.0]
-    expected = np.sort(np.abs(errors), axis=0)[int(np.ceil((n + 1) * probability)) - 1]
-    assert scored(errors).reach(probability) == pytest.approx(expected)
+    weights = np.exp(np.arange(n) / FADING)
+    equal = weights.sum() ** 2 / (weights**2).sum()
+    for j, reach in enumerate(scored(errors).reach(probability)):
+        sizes = np.abs(errors[:, j])
+        # The smallest score that, with those below it, has the share asked for, and one score's worth more.
+        share = [weights[sizes <= s].sum() / weights.sum() for s in sizes]
+        enough = sizes[np.array(share) >= probability * (1 + 1 / equal)]
+        assert reach == pytest.approx(enough.min())
+
+
+def test_a_score_of_the_past_counts_less_than_a_new_one():
+    old, new = np.full(500, 1.0), np.full(200, 3.0)
+    assert scored(np.r_[old, new]).reach(0.6)[0] == 3.0
+    assert scored(np.r_[new, old]).reach(0.8)[0] == 1.0
 
 
 def test_beyond_what_scores_can_tell_the_worst_counts():

@@ -3,9 +3,10 @@
 A Gaussian process says how sure it is in standard deviations. On a real stream the model is never quite
 right, and a normal 90 % interval may hold 80 % of the targets or 97 %. Every row that is learned was predicted
 first, so |y − mean|/std is known for the last rows; the interval reaches as far as the share of them that it
-promises (split conformal prediction on a sliding window, which follows drift).
+promises (split conformal prediction with weights that fade, which follows drift).
 
-References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World (2005).
+References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World (2005). Barber, Candès, Ramdas &
+Tibshirani, Conformal prediction beyond exchangeability, Annals of Statistics 51 (2023).
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Self
 
-from ._arrays import Array, joined, namespace, zeros
+import numpy as np
 
-# Rows that are looked back on.
+from ._arrays import Array, asarray_like, joined, namespace, zeros
+
+# Rows that are looked back on, and after how many of them a score counts for 1/e.
 WINDOW = 1000
+FADING = 300.0
 # Rows after which a squared error counts for 1/e.
 MEMORY = 500.0
 # An error beyond so many standard deviations counts as one of that many.
@@ -95,9 +99,18 @@ class Scores:
         """Give how many standard deviations the central interval of that probability reaches; shape (q,)."""
         normal = NormalDist().inv_cdf(0.5 + probability / 2)
         w, xp = self.values.shape[0], namespace(self.values)
-        rank = math.ceil((w + 1) * probability)
-        if w < FEWEST or rank > w:
-            out = zeros((self.values.shape[1],), self.values) + normal
+        out = zeros((self.values.shape[1],), self.values) + normal
+        if w < FEWEST:
+            return out
+        weights = np.exp(-np.arange(w)[::-1] / FADING)
+        # So many equal scores would tell as much; the next one is as likely to fall between any two of them.
+        scores = weights.sum() ** 2 / (weights**2).sum()
+        wanted = probability * (1.0 + 1.0 / scores)
+        if wanted >= 1:
             # More than the scores can tell: as far as the normal says, or as the worst that was seen.
-            return xp.maximum(out, xp.max(self.values, axis=0)) if w >= FEWEST else out
-        return xp.sort(self.values, axis=0)[rank - 1, :]
+            return xp.maximum(out, xp.max(self.values, axis=0))
+        order = xp.argsort(self.values, axis=0)
+        share = xp.cumulative_sum(xp.take(asarray_like(weights / weights.sum(), self.values), order), axis=0)
+        at = xp.sum(xp.astype(share < wanted, xp.int64), axis=0)
+        at = xp.where(at < w, at, xp.full_like(at, w - 1))
+        return xp.take_along_axis(xp.take_along_axis(self.values, order, axis=0), at[None, :], axis=0)[0, :]

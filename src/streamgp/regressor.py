@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from statistics import NormalDist
 from typing import Any, Literal, Self
@@ -15,7 +16,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from . import checkpoint, tuning, validation
+from . import checkpoint, distributed, tuning, validation
 from ._arrays import Array, cast, diagonal_matrix, double, eps, namespace, one_blas_thread, to_host
 from .errors import CheckpointError, InputError, NegativeVarianceWarning, ParameterError
 from .kernels import Kernel, as_kernel
@@ -182,6 +183,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _learn(self, X: Any, y: Any) -> None:
         validation.check_parameters(self)
+        if distributed.is_lazy(X):
+            self._learn_lazily(distributed.Partitions.of(X, y), int(X.shape[1]))
+            return
         y = validation.targets_by_name(self, y, reset=not self._fitted)
         batch = validation.batch(self, X, y, self._stream.like if self._fitted else None)
         with one_blas_thread():
@@ -190,10 +194,48 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
                 self._stream = stream.learn(batch, self.forgetting)
                 return
-            # From a copy: a batch that is refused further on must not move the user's generator.
-            seed = _draw_seed(copy.deepcopy(self.random_state))
-            given = {f.name: getattr(self, f.name) for f in fields(Settings) if f.name != "seed"}
-            self._stream = Stream.begin(Settings(**given, seed=seed), batch)
+            self._stream = Stream.begin(self._settings, batch)
+
+    @property
+    def _settings(self) -> Settings:
+        # From a copy: a batch that is refused further on must not move the user's generator.
+        seed = _draw_seed(copy.deepcopy(self.random_state))
+        given = {f.name: getattr(self, f.name) for f in fields(Settings) if f.name != "seed"}
+        return Settings(**given, seed=seed)
+
+    def _learn_lazily(self, partitions: distributed.Partitions, n_features: int) -> None:
+        """Learn a collection of Dask's on the cluster."""
+        if self._fitted:
+            if n_features != self.n_features_in_:
+                raise InputError(
+                    f"X has {n_features} features, but the model is expecting {self.n_features_in_}"
+                )
+            partitions = partitions.ordered(getattr(self, "feature_names_in_", None))
+            self._stream = distributed.learn(self._stream, partitions, self.forgetting)
+            return
+        self._stream = distributed.begin(self._settings, partitions)
+        self.n_features_in_ = n_features
+        for name, values in (
+            ("feature_names_in_", partitions.names),
+            ("target_names_in_", partitions.targets),
+        ):
+            if values is not None:
+                setattr(self, name, np.array(values, dtype=object))
+
+    def learn_streams(self, streams: Sequence[tuple[Any, Any]]) -> Self:
+        """Let each worker of a Dask cluster learn a stream of its own, then merge what all learned (pivoted, rgp).
+
+        Each stream is a pair of Dask collections X, y, learned in their order. All start from the pivots and
+        hyperparameters of this regressor, which must know some rows, and change pivots as they need to; the merged
+        model knows the rows of the streams beside those it knew.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        parts = [distributed.Partitions.of(X, y).ordered(names) for X, y in streams]
+        learned = distributed.learn_streams(parts, self._stream, self.forgetting)
+        with one_blas_thread():
+            self._stream = self._stream.merged(learned)
+        return self
 
     def unlearn(self, X: Any, y: Any) -> Self:
         """Take rows away that were learned before, X (b, d) and y (b,) or (b, q) (pivoted, rgp).
@@ -260,7 +302,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         latent : bool
             Leave the noise out: the spread of the function alone.
         calibrated : bool
-            Let intervals reach as far as that share of the last 1,000 rows asked for, each predicted before it was
+            Let intervals reach as far as that share of the last rows asked for, each predicted before it was
             learned; False for the Gaussian process's own, which `latent` intervals always are.
 
         Returns
@@ -273,6 +315,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ParameterError(f"return_interval={return_interval!r} must lie between 0 and 1, such as 0.9")
         check_is_fitted(self)
         stream = self._stream
+        if distributed.is_lazy(X):
+            options = {"return_std": return_std, "return_interval": return_interval, "latent": latent}
+            return self._predict_lazily(X, {**options, "calibrated": calibrated}, return_cov)
         X = validation.rows(self, X, stream.like)
         with one_blas_thread():
             if return_cov:
@@ -286,6 +331,17 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return mean, std
         half = self._reach(return_interval, calibrated and not latent) * std
         return mean, mean - half, mean + half
+
+    def _predict_lazily(self, X: Any, options: dict[str, Any], return_cov: bool) -> Any:
+        if return_cov:
+            raise ParameterError(
+                "the covariance of a Dask collection is as large as its square; ask for return_std"
+            )
+        parts = 3 if options["return_interval"] is not None else 2 if options["return_std"] else 1
+        outputs = None if self._stream.one_dimensional else int(self._stream.scale.shape[0])
+        partitions = distributed.Partitions.of(X).ordered(getattr(self, "feature_names_in_", None))
+        ask = _Ask(copy.copy(self), options, parts * (outputs or 1))
+        return distributed.predict(ask, partitions, parts, outputs)
 
     def _reach(self, probability: float, calibrated: bool) -> Any:
         """Give how many standard deviations an interval reaches: a number, or (q,)."""
@@ -464,6 +520,19 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def y_scale_(self) -> Array:
         """What the targets are divided by, shape (q,)."""
         return self._learned.scale
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """What a task asks of a regressor; `width` is the number of columns of its answers together."""
+
+    gp: StreamingGPRegressor
+    options: dict[str, Any]
+    width: int
+
+    def __call__(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
+        answers = self.gp.predict(X, **self.options)
+        return answers if isinstance(answers, tuple) else (answers,)
 
 
 def load(path: str | os.PathLike[str]) -> StreamingGPRegressor:

@@ -25,6 +25,7 @@ from typing import Self
 from ._arrays import (
     Array,
     cholesky,
+    clip_below,
     diagonal_matrix,
     double,
     eigh,
@@ -280,6 +281,17 @@ class Posterior:
         seen = F @ xp.matrix_transpose(F if J is None else F * J[None, :])
         left = G @ xp.matrix_transpose(G if signs is None else G * signs[None, :])
         return double(prior) - seen + self.noise * left
+
+    def left_out(self, F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array, float]:
+        """Give errors (b, q) and the function's variances (b,) of rows learned, each as if it had not been; the noise.
+
+        `noise` is that of the targets; what the features leave of `prior` (b,) is variance of the function.
+        """
+        F, xp = double(F), namespace(F)
+        leverage = self.leverage(F)
+        kept = clip_below(1.0 - leverage, 1e-3)
+        unseen = clip_below(double(prior) - xp.vecdot(F, F), 0.0)
+        return (double(y) - self.mean(F)) / kept[:, None], unseen + self.noise * leverage / kept, noise
 
     def leave_one_out(self, F: Array, y: Array) -> Array:
         """Give the residual of each learned row, F (b, r) and y (b, q), had it not been learned; (b, q)."""

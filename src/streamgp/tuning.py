@@ -148,6 +148,15 @@ class Reservoir:
         kept = np.array([r.tobytes() not in gone for r in np.hstack([self.X, self.y])], dtype=bool)
         return replace(self, X=self.X[kept], y=self.y[kept], keys=self.keys[kept])
 
+    def cleared(self) -> Self:
+        """Give the sample of no rows."""
+        return replace(self, X=self.X[:0], y=self.y[:0], keys=self.keys[:0], seen=0)
+
+    def standing_for(self, n: int) -> Self:
+        """Let a sample of some rows be the sample of n of which these were drawn."""
+        n = max(n, self.seen)
+        return replace(self, keys=self.keys + math.log(self.seen / n) if self.seen else self.keys, seen=n)
+
     def merge(self, other: Self) -> Self:
         """Give a sample of both streams."""
         keys = np.concatenate([self.keys, other.keys])

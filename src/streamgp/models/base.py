@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from .._arrays import Array, namespace
 from ..kernels import Kernel
+from ..statistics import NormalEquations
 
 T = TypeVar("T")
 
@@ -26,6 +27,18 @@ class Prediction:
     mean: Array
     variance: Array | None = None
     covariance: Array | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What rows say under fixed features, to be added up: their statistics, and tr(K − K̂) over them."""
+
+    statistics: NormalEquations
+    trace_error: float
+
+    def merge(self, other: Summary) -> Summary:
+        """Add the rows of another."""
+        return Summary(self.statistics.merge(other.statistics), self.trace_error + other.trace_error)
 
 
 class Recent:

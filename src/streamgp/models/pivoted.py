@@ -26,6 +26,7 @@ from .._arrays import (
     less_product,
     namespace,
     product,
+    slices,
     solve_lower,
     solve_lower_rows,
     to_host,
@@ -36,8 +37,10 @@ from ..features import Pivots
 from ..kernels import Kernel
 from ..lowrank import Complement, pivoted_cholesky
 from ..statistics import Conditioned, NormalEquations, Posterior
-from .base import Prediction, Recent
+from .base import Prediction, Recent, Summary
 
+# Rows that are summed up at once.
+SUMMED = 8192
 # Rows after which pivots are reviewed, and after which rows that came a few at a time are folded in.
 REVIEW = 100
 # Rows that are remembered for new pivots to learn from. Bounds the state, as does the rank.
@@ -373,6 +376,47 @@ class PivotedModel:
             changes=0,
         )._settled()
         return replace(model, losses=model._count_losses())
+
+    # Rows that others have counted
+
+    def blank(self) -> Self:
+        """Give the same pivots with nothing learned."""
+        none = self.window.last(0)
+        return replace(
+            self,
+            posterior=NormalEquations.empty(self.rank, none.y.shape[1], none.X).solve(self.noise),
+            window=none,
+            pending=none,
+            conditioned=None,
+            faded=False,
+            recent=Recent(),
+        )
+
+    def summary(self, X: Array, y: Array) -> Summary:
+        """Sum up rows under the present pivots, without learning them; O(b r²)."""
+        statistics = NormalEquations.empty(self.rank, y.shape[1], X)
+        for part in slices(X.shape[0], SUMMED):
+            rows = X[part, :]
+            prior_trace = float(namespace(X).sum(double(self.kernel.diag(rows))))
+            statistics = statistics.learn(self.features.transform(rows), y[part, :], prior_trace)
+        return Summary(statistics, statistics.trace_error)
+
+    def summary_of_all(self) -> Summary:
+        """Sum up all rows that were learned."""
+        statistics = self._folded.posterior.statistics
+        return Summary(statistics, statistics.trace_error)
+
+    def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
+        """Know what a summary says; X (m, d) and y (m, q) are some of its rows, to be remembered for new pivots."""
+        newest = max(0, X.shape[0] - WINDOW)
+        X, y = X[newest:, :], y[newest:, :]
+        rows = Rows(X, double(y), self.features.transform(X), double(namespace(y).ones_like(y[:, 0])))
+        model = replace(self, posterior=summary.statistics.solve(self.noise), window=rows)._settled()
+        return replace(model, losses=model._count_losses())
+
+    def left_out(self, X: Array, y: Array) -> tuple[Array, Array, float]:
+        """Give errors (b, q) and variances (b,) of rows that were learned, each as if it had not been; the noise."""
+        return self.posterior.left_out(self.features.transform(X), y, self.kernel.diag(X), self.noise)
 
     def _joined_by(self, others: Pivots) -> Self:
         """Admit the pivots of another model, but for those that mine explain."""

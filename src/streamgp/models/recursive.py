@@ -11,13 +11,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
-from .._arrays import Array, double, eps, namespace
+from .._arrays import Array, double, eps, namespace, slices
 from ..errors import InputError
 from ..features import Pivots, whiten
 from ..kernels import Kernel
 from ..lowrank import Complement
 from ..statistics import NormalEquations, Posterior
-from .base import Prediction, Recent
+from .base import Prediction, Recent, Summary
+
+# Rows that are whitened together where they are summed up.
+WHITENED = 500
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,32 @@ class RecursiveModel:
             )
         statistics = self.statistics.merge(other.statistics)
         return replace(self, statistics=statistics, trace_error=self.trace_error + other.trace_error)
+
+    def blank(self) -> Self:
+        """Give the same basis with nothing learned."""
+        like, q = self.features.Z, self.statistics.moment.shape[1]
+        return replace(
+            self, statistics=NormalEquations.empty(self.rank, q, like), trace_error=0.0, recent=Recent()
+        )
+
+    def summary(self, X: Array, y: Array) -> Summary:
+        """Sum up rows, whitened in batches of WHITENED, without learning them."""
+        model = self.blank()
+        for part in slices(X.shape[0], WHITENED):
+            model = model.observe(X[part, :], y[part, :])
+        return model.summary_of_all()
+
+    def summary_of_all(self) -> Summary:
+        """Sum up all rows that were learned."""
+        return Summary(self.statistics, self.trace_error)
+
+    def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
+        """Know what a summary says; rows are of no use to it."""
+        return replace(self, statistics=summary.statistics, trace_error=summary.trace_error, recent=Recent())
+
+    def left_out(self, X: Array, y: Array) -> tuple[Array, Array, float]:
+        """Give errors (b, q) and variances (b,) of rows that were learned, each as if it had not been; the noise."""
+        return self._posterior.left_out(self.features.transform(X), y, self.kernel.diag(X), self.noise)
 
     def forget(self, rate: float) -> Self:
         """Weigh all that was learned by `rate`; O(r²)."""

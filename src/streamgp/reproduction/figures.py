@@ -136,9 +136,7 @@ def robustness(study: Mapping[str, Any], data: str) -> bytes:
         axes.set_yticks(range(len(study["ranks"])), [str(r) for r in study["ranks"]])
         axes.set(xlabel="noise variance (targets have 1)", title=f"srmf, {variant}")
         axes.set_ylabel("rank" if variant == "literal" else "")
-    figure.colorbar(
-        image, ax=figure.axes, label="mean RMSE of batches (1: as the mean)"
-    )
+    figure.colorbar(image, ax=figure.axes, label="mean RMSE of batches (1: as the mean)")
     figure.suptitle(f"{NAMES[data]}, first {study['rows']} rows: where the printed algorithm diverges")
     return to_png(figure)
 

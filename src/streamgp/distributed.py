@@ -1,0 +1,374 @@
+"""The same numbers on a Dask cluster: statistics add up, so a cluster is a sum.
+
+Pivots come from a sample of some partitions; then every partition is one stateless task that gives its statistics,
+and these are summed as a tree, in one pass. A worker that dies costs the tasks it held, nothing else: the model that
+tasks work with is part of the graph, and no task has a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import validation
+from ._arrays import cast, one_blas_thread, workers
+from .errors import InputError, ParameterError, StreamGPError
+from .models.base import Summary
+from .stream import Settings, Stream
+
+# Partitions that the sample is drawn from, and rows of it for each pivot.
+SAMPLED = 32
+ROWS_A_PIVOT = 10
+FEWEST_SAMPLED = 2000
+# Statistics that one task adds up.
+SPLIT_EVERY = 8
+
+
+def is_lazy(X: object) -> bool:
+    """Tell whether X is a collection of Dask's."""
+    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Delayed pairs of inputs and targets, a partition each, and what is known of them beforehand.
+
+    Attributes
+    ----------
+    pairs : delayed (X, y); y is None where there are no targets
+    names : names of the features, or None
+    targets : names of the targets, or None
+    dtype : of X
+    lengths : rows of each partition, where that is known
+    """
+
+    pairs: tuple[tuple[Any, Any], ...]
+    names: tuple[str, ...] | None
+    targets: tuple[str, ...] | None
+    dtype: Any
+    lengths: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, X: Any, y: Any = None) -> Partitions:
+        """Take Dask arrays or data frames apart; rows of y are cut as those of X are."""
+        if getattr(X, "ndim", None) != 2:
+            raise InputError(
+                f"X has {getattr(X, 'ndim', 'no')} dimensions; give a Dask array or frame (n, d)"
+            )
+        framed = hasattr(X, "columns")
+        names = tuple(str(name) for name in X.columns) if framed else None
+        lengths = None
+        if framed:
+            rows = list(X.to_delayed())
+            dtype: Any = np.float64
+        else:
+            X = X.rechunk({1: -1})
+            rows = list(X.to_delayed()[:, 0])
+            dtype = np.float32 if X.dtype == np.float32 else np.float64
+            if not np.isnan(X.chunks[0]).any():
+                lengths = tuple(int(n) for n in X.chunks[0])
+        if y is None:
+            return cls(tuple((row, None) for row in rows), names, None, dtype, lengths)
+        if not is_lazy(y):
+            raise InputError("X is a collection of Dask's and y is not; give both alike")
+        if lengths is not None and hasattr(y, "rechunk") and not np.isnan(y.chunks[0]).any():
+            if int(y.shape[0]) != sum(lengths):
+                raise InputError(
+                    f"X has {sum(lengths)} rows, y {int(y.shape[0])}; give a target for each row"
+                )
+            y = y.rechunk({0: lengths, **({1: -1} if y.ndim == 2 else {})})
+        labels = list(np.ravel(np.array(y.to_delayed(), dtype=object)))
+        if len(labels) != len(rows):
+            raise InputError(f"X has {len(rows)} partitions, y {len(labels)}; give both the same")
+        targets = None
+        if hasattr(y, "columns"):
+            targets = tuple(str(name) for name in y.columns)
+        elif isinstance(getattr(y, "name", None), str) and hasattr(y, "to_frame"):
+            targets = (y.name,)
+        return cls(tuple(zip(rows, labels, strict=True)), names, targets, dtype, lengths)
+
+    def ordered(self, names: Sequence[str] | None) -> Partitions:
+        """Bring columns into the order in which a model learned them."""
+        if names is None or self.names is None or tuple(names) == self.names:
+            return self
+        if sorted(names) != sorted(self.names):
+            raise InputError(
+                f"X has the columns {', '.join(self.names)}; the model learned {', '.join(names)}"
+            )
+        return replace(self, names=tuple(names))
+
+
+# What tasks do
+
+
+def _batch(X: Any, y: Any, number: int, names: Sequence[str] | None, dtype: Any) -> validation.Batch:
+    """Check a partition; an error names it."""
+    try:
+        if names is not None:
+            X = X[list(names)]
+        rows = np.ascontiguousarray(np.asarray(X), dtype=dtype)
+        targets = np.ascontiguousarray(np.asarray(y), dtype=np.float64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"partition {number} is not a table of numbers: {error}. Nothing was learned."
+        ) from error
+    if rows.shape[0] != targets.shape[0]:
+        raise InputError(
+            f"partition {number} has {rows.shape[0]} rows of X and {targets.shape[0]} of y. Nothing was learned."
+        )
+    if not (np.isfinite(rows).all() and np.isfinite(targets).all()):
+        raise InputError(
+            f"partition {number} contains NaN or infinity; drop or fill these rows. Nothing was learned."
+        )
+    one = targets.ndim == 1
+    return validation.Batch(
+        rows, targets[:, None] if one else targets, one, np.result_type(dtype, np.float64)
+    )
+
+
+def _sampled(X: Any, y: Any, number: int, names: Any, dtype: Any, most: int, seed: int) -> validation.Batch:
+    batch = _batch(X, y, number, names, dtype)
+    n = batch.X.shape[0]
+    at = np.sort(np.random.default_rng([seed, 29, number]).choice(n, min(n, most), replace=False))
+    return batch._replace(X=batch.X[at], y=batch.y[at])
+
+
+def _summarised(stream: Stream, X: Any, y: Any, number: int, names: Any, dtype: Any) -> Summary:
+    batch = _batch(X, y, number, names, dtype)
+    validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
+    if batch.X.shape[1] != stream.like.shape[1]:
+        raise InputError(f"partition {number} has {batch.X.shape[1]} features, not {stream.like.shape[1]}")
+    with one_blas_thread():
+        targets = validation.standardised(batch.y, stream.offset, stream.scale)
+        summary: Summary = stream.model.summary(  # type: ignore[attr-defined]
+            cast(batch.X, stream.like.dtype), targets
+        )
+        return summary
+
+
+def _added(summaries: Iterator[Summary]) -> Summary:
+    first, *others = list(summaries)
+    for other in others:
+        first = first.merge(other)
+    return first
+
+
+# Learning
+
+
+def begin(settings: Settings, partitions: Partitions) -> Stream:
+    """Choose pivots and hyperparameters from a sample, then learn every partition."""
+    _check_method(settings.method)
+    with client_or_local() as client:
+        sample = _sample(client, partitions, settings)
+        with one_blas_thread():
+            stream = Stream.begin(settings, sample)
+        if stream.waiting is not None:
+            # So few rows that they are their own sample.
+            return stream
+        blank = replace(stream, model=stream.model.blank())  # type: ignore[attr-defined]
+        return _finished(blank, sample, _summary(client, blank, partitions), batches=1)
+
+
+def learn(stream: Stream, partitions: Partitions, forgetting: float) -> Stream:
+    """Learn more partitions with the pivots and hyperparameters as they are."""
+    _check_method(stream.settings.method)
+    if stream.waiting is not None:
+        raise InputError(
+            "the first rows still wait for more; learn a batch of 50 rows or more before a Dask collection"
+        )
+    model: Any = stream.model
+    if forgetting != 1:
+        model = model.forget(forgetting)
+    blank = replace(stream, model=model.blank())
+    with client_or_local() as client:
+        sample = _sample(client, partitions, stream.settings)
+        summary = _summary(client, blank, partitions)
+    return _finished(blank, sample, summary.merge(model.summary_of_all()), batches=stream.batches + 1)
+
+
+def _finished(blank: Stream, sample: validation.Batch, summary: Summary, batches: int) -> Stream:
+    """Put the sum into the model; the sample is what new pivots will learn from, and what intervals are judged by."""
+    X = cast(sample.X, blank.like.dtype)
+    targets = validation.standardised(sample.y, blank.offset, blank.scale)
+    with one_blas_thread():
+        model = blank.model.with_summary(summary, X, targets)  # type: ignore[attr-defined]
+        rows = round(summary.statistics.count)
+        stream = replace(
+            blank, model=model, rows_seen=rows, batches=batches, tuned_at=rows,
+            sample=blank.sample.standing_for(rows),
+        )  # fmt: skip
+        error, variance, noise = model.left_out(X[-1000:], targets[-1000:])
+        return replace(stream, scores=stream.scores.add(error, variance, noise))
+
+
+def _check_method(method: str) -> None:
+    if method not in ("pivoted", "rgp"):
+        raise ParameterError(
+            f"method={method!r} keeps every row and works on one machine; for Dask collections use 'pivoted' or 'rgp'"
+        )
+
+
+def _sample(client: Any, partitions: Partitions, settings: Settings) -> validation.Batch:
+    """Draw rows from partitions spread over all of them."""
+    from dask.delayed import delayed
+
+    rank = settings.max_rank if settings.rank == "auto" else int(settings.rank)
+    most, pairs = max(ROWS_A_PIVOT * rank, FEWEST_SAMPLED), partitions.pairs
+    at = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), SAMPLED)).round().astype(int))
+    share = -(-most // len(at))
+    task = delayed(_sampled, pure=False)
+    tasks = [task(*pairs[i], int(i), partitions.names, partitions.dtype, share, settings.seed) for i in at]
+    parts: list[validation.Batch] = _result(client, delayed(list)(tasks))
+    shapes = {(part.X.shape[1], part.y.shape[1], part.one_dimensional) for part in parts}
+    if len(shapes) > 1:
+        raise InputError("partitions have different numbers of columns; nothing was learned")
+    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
+    if not len(X):
+        raise InputError("there is no row to learn from")
+    # Mixed: a sample in the order of the stream would end with its last stretch.
+    order = np.random.default_rng([settings.seed, 31]).permutation(len(X))
+    return parts[0]._replace(X=X[order], y=y[order])
+
+
+def _summary(client: Any, blank: Stream, partitions: Partitions) -> Summary:
+    """Sum up all partitions."""
+    import dask.bag
+    from dask.delayed import delayed
+
+    # In the graph, not scattered: what was scattered dies with its worker.
+    light = delayed(replace(blank, sample=blank.sample.cleared()), pure=False)
+    task = delayed(_summarised, pure=False)
+    parts = [
+        delayed(_listed, pure=False)(task(light, *pair, i, partitions.names, partitions.dtype))
+        for i, pair in enumerate(partitions.pairs)
+    ]
+    bag = dask.bag.from_delayed(parts)
+    summary: Summary = _result(client, bag.reduction(_added, _added, split_every=SPLIT_EVERY).to_delayed())
+    return summary
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value]
+
+
+def _result(client: Any, task: Any) -> Any:
+    """Compute on the cluster; whatever goes wrong there is one documented error, and nothing was learned."""
+    try:
+        return client.compute(task, sync=True, optimize_graph=True)
+    except StreamGPError:
+        raise
+    except Exception as error:  # of the user's own tasks, or of the cluster
+        raise InputError(
+            f"a partition could not be computed: {type(error).__name__}: {error}. Nothing was learned."
+        ) from error
+
+
+@contextmanager
+def client_or_local() -> Iterator[Any]:
+    """Give the client that is there, or that of a local cluster with a process for each core, for the time being."""
+    try:
+        from distributed import Client, LocalCluster, get_client
+    except ImportError as error:
+        raise ParameterError(
+            "Dask collections need Dask's scheduler: pip install 'streamgp[dask]'"
+        ) from error
+    try:
+        here = get_client()
+    except ValueError:
+        here = None
+    if here is not None:
+        yield here
+        return
+    with (
+        LocalCluster(n_workers=workers(), threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+# Predicting
+
+
+def predict(
+    ask: Callable[[np.ndarray], tuple[np.ndarray, ...]],
+    partitions: Partitions,
+    parts: int,
+    outputs: int | None,
+) -> Any:
+    """Give what `ask` says of each partition, lazily: `parts` Dask arrays (n,), or (n, q) for q `outputs`."""
+    import dask.array
+    from dask.delayed import delayed
+
+    width = parts * (outputs or 1)
+    teller = delayed(ask, pure=False)
+    blocks = []
+    for i, (rows, _) in enumerate(partitions.pairs):
+        length = np.nan if partitions.lengths is None else partitions.lengths[i]
+        told = delayed(_told, pure=False)(teller, rows, partitions.names, partitions.dtype)
+        blocks.append(dask.array.from_delayed(told, (length, width), np.float64))
+    table = dask.array.concatenate(blocks, axis=0, allow_unknown_chunksizes=partitions.lengths is None)
+    q = outputs or 1
+    found = [table[:, i * q : (i + 1) * q] if outputs else table[:, i] for i in range(parts)]
+    return found[0] if parts == 1 else tuple(found)
+
+
+def _told(ask: Any, X: Any, names: Sequence[str] | None, dtype: Any) -> np.ndarray:
+    rows = X if names is not None else np.asarray(X, dtype=dtype)
+    if not len(rows):
+        return np.empty((0, ask.width))
+    answers = ask(rows)
+    return np.column_stack([a.reshape(len(rows), -1) for a in answers])
+
+
+# Streams of their own
+
+
+def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: float = 1.0) -> Stream:
+    """Let each worker learn its own stream from a common start, partition after partition, and merge them.
+
+    Each partition is a task that takes a state and gives the next one; pivots change as each stream needs it.
+    """
+    from dask.delayed import delayed
+
+    _check_method(start.settings.method)
+    task = delayed(_followed, pure=False)
+    blank = replace(
+        start,
+        model=start.model.blank(),  # type: ignore[attr-defined]
+        settings=replace(start.settings, tune="none"),
+        rows_seen=0,
+    )
+    first = delayed(blank, pure=False)
+    ends = []
+    for partitions in streams:
+        state = first
+        for i, pair in enumerate(partitions.pairs):
+            state = task(state, *pair, i, partitions.names, partitions.dtype, forgetting)
+        ends.append(state)
+    with client_or_local() as client:
+        merged: Stream = _result(client, delayed(_merged, pure=False)(ends))
+    return replace(merged, settings=start.settings, tuned_at=merged.rows_seen)
+
+
+def _followed(
+    stream: Stream, X: Any, y: Any, number: int, names: Any, dtype: Any, forgetting: float, size: int = 500
+) -> Stream:
+    batch = _batch(X, y, number, names, dtype)
+    with one_blas_thread():
+        for i in range(0, batch.X.shape[0], size):
+            part = batch._replace(X=batch.X[i : i + size], y=batch.y[i : i + size])
+            stream = stream.learn(part, forgetting)
+    return stream
+
+
+def _merged(streams: list[Stream]) -> Stream:
+    first, *others = streams
+    with one_blas_thread():
+        for other in others:
+            first = first.merged(other)
+    return first
