@@ -329,8 +329,12 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         mean, std = self._mean(found), self._std(X, variance, latent)
         if return_interval is None:
             return mean, std
-        half = self._reach(return_interval, calibrated and not latent) * std
-        return mean, mean - half, mean + half
+        # Scores and deviations that are both huge reach past the range of numbers: then to its end.
+        xp, largest = namespace(std), float(namespace(std).finfo(std.dtype).max)
+        with np.errstate(over="ignore"):
+            half = self._reach(return_interval, calibrated and not latent) * std
+            lower, upper = (xp.clip(end, -largest, largest) for end in (mean - half, mean + half))
+        return mean, lower, upper
 
     def _predict_lazily(self, X: Any, options: dict[str, Any], return_cov: bool) -> Any:
         if return_cov:
