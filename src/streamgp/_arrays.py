@@ -33,6 +33,8 @@ SHARED = 2**23
 # NumPy arrays of at least so many bytes, and at most so many, are made in memory that was used before.
 RECYCLED = 2**18
 LARGEST = 2**24
+# Columns, at least, of the panels in which other libraries do half of a symmetric or triangular product.
+PANEL = 512
 
 
 class _Memory:
@@ -66,13 +68,21 @@ class _Memory:
 
 
 _memory = _Memory()
+# The namespace of arrays of each type that was ever seen.
+_namespaces: dict[type, Namespace] = {np.ndarray: compat_numpy}
 
 
 def namespace(*arrays: Array) -> Namespace:
     """Give the array API namespace that the arrays share."""
-    if all(type(x) is np.ndarray for x in arrays):  # asked thousands of times a second: the short way
-        return compat_numpy
-    return compat.array_namespace(*arrays)
+    # Asked thousands of times a second: the short way.
+    kind = type(arrays[0])
+    known = _namespaces.get(kind)
+    if known is not None and all(type(x) is kind for x in arrays):
+        return known
+    found = compat.array_namespace(*arrays)
+    if all(type(x) is kind for x in arrays):
+        _namespaces[kind] = found
+    return found
 
 
 def is_foreign(x: object) -> bool:
@@ -101,6 +111,42 @@ def to_host(x: Array) -> np.ndarray:
     else:
         out = np.asarray(x)
     return out
+
+
+class _Watched(threading.local):
+    """Checks of values that are still on a device: made when the host next waits for it anyway."""
+
+    def __init__(self) -> None:
+        self.checks: list[tuple[Array, Callable[[np.ndarray], None]]] = []
+
+
+_watched = _Watched()
+
+
+def watch(values: Array, check: Callable[[np.ndarray], None]) -> None:
+    """Let `check` see values (n,), float64, when a device is next waited for: by `fetch`, or by `settle` at last."""
+    _watched.checks.append((values, check))
+
+
+def fetch(value: Array) -> float:
+    """Bring one number to the host, and with it, in one go, all that is watched."""
+    if not _watched.checks:
+        return float(value)
+    checks, _watched.checks = _watched.checks, []
+    xp = namespace(value)
+    host = to_host(xp.concat([double(xp.reshape(value, (1,))), *(v for v, _ in checks)]))
+    at = 1
+    for values, check in checks:
+        check(host[at : at + values.shape[0]])
+        at += values.shape[0]
+    return float(host[0])
+
+
+def settle(*, forget: bool = False) -> None:
+    """Make the checks that are still to be made, or `forget` those of a batch that failed."""
+    if _watched.checks and not forget:
+        fetch(_watched.checks[0][0][0])
+    _watched.checks = []
 
 
 def same_place(x: Array, like: Array) -> bool:
@@ -315,9 +361,41 @@ def gram(rows: Array) -> Array:
 
     Of a tall matrix, that is: for a wide one two threads that do all of it are faster than one that does half.
     """
-    if type(rows) is not np.ndarray or rows.shape[0] < rows.shape[1]:
+    if type(rows) is not np.ndarray:
+        return _gram_in_panels(rows)
+    if rows.shape[0] < rows.shape[1]:
         return product(namespace(rows).matrix_transpose(rows), rows)
     return np.matmul(rows.T, rows, out=empty((rows.shape[1], rows.shape[1]), rows))
+
+
+def _gram_in_panels(rows: Array) -> Array:
+    """Give FᵀF: of each panel only what stands on and below its diagonal block; the rest is mirrored."""
+    transposed, r = namespace(rows).matrix_transpose(rows), rows.shape[1]
+    parts = _panels(r)
+    if len(parts) == 1:
+        return transposed @ rows
+    out = empty((r, r), rows)
+    for part in parts:
+        below = transposed[part.start :, :] @ rows[:, part]
+        out[part.start :, part] = below
+        out[part, part.stop :] = namespace(rows).matrix_transpose(below[part.stop - part.start :, :])
+    return out
+
+
+def product_lower(left: Array, lower: Array) -> Array:
+    """Give left · Lᵀ for a lower triangular L (r, r), without what is zero where that pays."""
+    xp, parts = namespace(left), _panels(lower.shape[0])
+    if type(left) is np.ndarray or len(parts) == 1:
+        return product(left, xp.matrix_transpose(lower))
+    out = empty((left.shape[0], lower.shape[0]), left)
+    for part in parts:
+        out[:, part] = left[:, : part.stop] @ xp.matrix_transpose(lower[part, : part.stop])
+    return out
+
+
+def _panels(n: int) -> list[slice]:
+    """Cut n columns into at most eight panels of PANEL or more: more of them save little and run slower."""
+    return slices(n, max(PANEL, -(-n // 8)))
 
 
 @lru_cache(maxsize=1)
@@ -332,14 +410,17 @@ _limit_before: list[tuple[Any, int]] = []
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold every BLAS pool at one thread; what is large is shared by `in_parallel`.
+def one_blas_thread(like: Array = None) -> Iterator[None]:
+    """Hold every BLAS pool at one thread; what is large is shared by `in_parallel`. Nothing for a device's arrays.
 
     NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's, against
     threads of our own, and against other processes: two streams on two cores were a hundred times slower.
     Threads of ours wait without spinning.
     """
     global _limit_depth
+    if like is not None and is_foreign(like):
+        yield
+        return
     with _limit_lock:
         if _limit_depth == 0:
             _limit_before[:] = [(pool, pool.num_threads) for pool in _blas_pools()]

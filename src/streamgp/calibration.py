@@ -110,7 +110,10 @@ class Scores:
             # More than the scores can tell: as far as the normal says, or as the worst that was seen.
             return xp.maximum(out, xp.max(self.values, axis=0))
         order = xp.argsort(self.values, axis=0)
-        share = xp.cumulative_sum(xp.take(asarray_like(weights / weights.sum(), self.values), order), axis=0)
+        each = asarray_like(weights / weights.sum(), self.values)[:, None] + zeros(
+            (1, out.shape[0]), self.values
+        )
+        share = xp.cumulative_sum(xp.take_along_axis(each, order, axis=0), axis=0)
         at = xp.sum(xp.astype(share < wanted, xp.int64), axis=0)
         at = xp.where(at < w, at, xp.full_like(at, w - 1))
         return xp.take_along_axis(xp.take_along_axis(self.values, order, axis=0), at[None, :], axis=0)[0, :]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 from ._arrays import (
     Array,
@@ -16,8 +16,10 @@ from ._arrays import (
     eye,
     in_parallel,
     index,
+    is_foreign,
     namespace,
     product,
+    product_lower,
     row_parts,
     solve_lower,
     zeros,
@@ -38,16 +40,19 @@ class Pivots:
     kernel : Kernel
     Z : (r, d)
     V : (r, r)
+    triangular : bool
+        Whether V is a lower triangle.
     """
 
     kernel: Kernel
     Z: Array
     V: Array
+    triangular: bool = False
 
     @classmethod
     def none(cls, kernel: Kernel, like: Array) -> Pivots:
         """Give no pivots at all, beside `like` (·, d)."""
-        return cls(kernel, zeros((0, like.shape[1]), like), zeros((0, 0), like))
+        return cls(kernel, zeros((0, like.shape[1]), like), zeros((0, 0), like), True)
 
     @classmethod
     def choose(cls, kernel: Kernel, X: Array, rank: int, seed: Sequence[int] | None) -> Pivots:
@@ -66,10 +71,14 @@ class Pivots:
         """The number of features."""
         return int(self.Z.shape[0])
 
+    @cached_property
+    def _against(self) -> Callable[[Array], Array]:
+        return self.kernel.against(self.Z)
+
     def rebased(self) -> Pivots:
         """Give the same pivots with V = L⁻¹, LLᵀ = k(Z, Z); O(r³). Ends the drift of many changes."""
         L = cholesky(self.kernel.block(self.Z), "the kernel matrix of the pivots")
-        return Pivots(self.kernel, self.Z, solve_lower(L, eye(self.rank, L)))
+        return Pivots(self.kernel, self.Z, solve_lower(L, eye(self.rank, L)), True)
 
     def superfluous(self, kernel: Kernel, tolerance: float) -> list[int]:
         """List pivots of whose variance under another kernel the others leave less than `tolerance`."""
@@ -95,14 +104,18 @@ class Pivots:
         """Give the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""
         if not self.rank:
             return zeros((X.shape[0], 0), X)
-        return product(self.kernel.block(X, self.Z), namespace(X).matrix_transpose(self.V))
+        K = self._against(X) if is_foreign(X) else self.kernel.block(X, self.Z)
+        return (
+            product_lower(K, self.V) if self.triangular else product(K, namespace(X).matrix_transpose(self.V))
+        )
 
     def extend(self, X: Array, F: Array, L: Array) -> Pivots:
         """Add the rows of X (m, d) as pivots: F (m, r) their features, LLᵀ (m, m) what these miss; O(m r²)."""
         xp, r, m = namespace(X), self.rank, X.shape[0]
         bottom = solve_lower(L, xp.concat([-1.0 * (F @ self.V), eye(m, L)], axis=1))
         top = xp.concat([self.V, zeros((r, m), self.V)], axis=1)
-        return Pivots(self.kernel, xp.concat([self.Z, X], axis=0), xp.concat([top, bottom], axis=0))
+        V = xp.concat([top, bottom], axis=0)
+        return Pivots(self.kernel, xp.concat([self.Z, X], axis=0), V, self.triangular)
 
     def exchange(self, pivots: Sequence[int], complement: Complement, X: Array, F: Array, L: Array) -> Pivots:
         """Put the rows of X (m, d) in the places of the pivots numbered so; O(m r²).

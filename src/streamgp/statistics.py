@@ -75,18 +75,22 @@ class NormalEquations:
         """The number of features."""
         return int(self.gram.shape[0])
 
-    def learn(self, F: Array, y: Array, prior_trace: float, log_whitening: float = 0.0) -> Self:
-        """Add a batch: features F (b, r), targets y (b, q); O(b r²)."""
-        return self._add(F, y, prior_trace, log_whitening, 1)
+    def learn(
+        self, F: Array, y: Array, prior_trace: float, log_whitening: float = 0.0, *, mixed: bool = False
+    ) -> Self:
+        """Add a batch: features F (b, r), targets y (b, q); O(b r²). `mixed`: FᵀF in the precision of F."""
+        return self._add(F, y, prior_trace, log_whitening, 1, mixed)
 
     def unlearn(self, F: Array, y: Array, prior_trace: float, log_whitening: float = 0.0) -> Self:
         """Take a batch away; the exact inverse of `learn`. O(b r²)."""
         return self._add(F, y, prior_trace, log_whitening, -1)
 
-    def _add(self, F: Array, y: Array, prior_trace: float, log_whitening: float, sign: int) -> Self:
+    def _add(
+        self, F: Array, y: Array, prior_trace: float, log_whitening: float, sign: int, mixed: bool = False
+    ) -> Self:
+        own = double(gram(F if mixed else double(F)))
         F, y = double(F), double(y)
         transposed = namespace(F).matrix_transpose(F)
-        own = gram(F)
         own *= sign
         own += self.gram
         return replace(
@@ -182,9 +186,12 @@ class NormalEquations:
         signed = diagonal if self.signature is None else diagonal * self.signature
         return float(self.prior_trace) - float(namespace(signed).sum(signed))
 
-    def solve(self, noise: float) -> Posterior:
-        """Condition on everything learned, with noise variance σ²; O(r³)."""
-        return Posterior(self, noise)
+    def solve(self, noise: float, *, unseen: bool = False) -> Posterior:
+        """Condition on everything learned, with noise variance σ²; O(r³), when it is first asked.
+
+        `unseen`: what the features leave of a row's prior variance, on average, counts as noise too.
+        """
+        return Posterior(self, noise, unseen)
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,16 @@ class Posterior:
     """
 
     statistics: NormalEquations
-    noise: float
+    own_noise: float
+    unseen: bool = False
+
+    @cached_property
+    def noise(self) -> float:
+        """The noise variance σ² of the fit; asked for late, since a device has to be waited for."""
+        statistics = self.statistics
+        if not self.unseen or not statistics.count > 0:
+            return self.own_noise
+        return self.own_noise + max(statistics.trace_error, 0.0) / statistics.count
 
     @cached_property
     def _cholesky(self) -> Array | None:

@@ -10,7 +10,19 @@ from typing import Any, Self
 import numpy as np
 
 from . import tuning, validation
-from ._arrays import Array, asarray_like, copied, index, joined, namespace, slices, to_host, zeros
+from ._arrays import (
+    Array,
+    asarray_like,
+    copied,
+    index,
+    is_foreign,
+    joined,
+    namespace,
+    settle,
+    slices,
+    to_host,
+    zeros,
+)
 from .calibration import Scores
 from .errors import InputError, KernelError, NumericalError, ParameterError
 from .guard import Inputs, far_from_the_others
@@ -28,6 +40,8 @@ LEAST_NOISE = 1e-4
 CHUNK = 2000
 # Of a batch, the last rows that are scored before they are learned.
 SCORED = 500
+# On a device, where a factorisation takes long, so many batches are scored and then one in as many.
+SCORED_ON_DEVICE = 32
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,7 @@ class Settings:
     refactor: bool
     basis: Any
     guard: float | None
+    mixed_precision: bool
     seed: int
 
 
@@ -196,10 +211,8 @@ class Stream:
 
     def _learn(self, batch: validation.Batch, forgetting: float) -> Self:
         X, y = batch.X, batch.y
-        targets = validation.standardised(y, self.offset, self.scale)
-        sample, model = self.sample, self.model
-        if self.settings.tune != "none":
-            sample = sample.add(X, targets, -self.batches * float(np.log(forgetting)))
+        targets = validation.standardised(y, self.offset, self.scale, X)
+        model = self.model
         if forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
             model = model.forget(forgetting)
         ahead = replace(
@@ -207,17 +220,29 @@ class Stream:
             model=model,
             rows_seen=self.rows_seen + X.shape[0],
             batches=self.batches + 1,
-            sample=sample,
             scores=self._scores(X, targets),
             outcome=None,
             recent=Recent(),
         )
+        due = ahead._is_due()
+        if due:
+            ahead = ahead._sampled(X, targets, forgetting)
         if not isinstance(model, AffineModel):
             ahead = ahead._tuned(model.retuned)
         model = observe(ahead.model, X, targets)
+        settle()
+        if not due:
+            # A device works on the rows while the host looks at them.
+            ahead = ahead._sampled(X, targets, forgetting)
         if isinstance(model, PivotedModel) and ahead.scores.noise is not None:
             model = model.with_noise(ahead.scores.noise)
         return replace(ahead, model=model)._weighed()
+
+    def _sampled(self, X: Array, targets: Array, forgetting: float) -> Self:
+        if self.settings.tune == "none":
+            return self
+        favour = -(self.batches - 1) * float(np.log(forgetting))
+        return replace(self, sample=self.sample.add(X, targets, favour))
 
     def without(self, model: Model, X: Array, targets: Array) -> Self:
         """Go on with a model that has unlearned rows; neither the sample nor the scores know them any more."""
@@ -266,6 +291,8 @@ class Stream:
     def _scores(self, X: Array, targets: Array) -> Scores:
         """Score rows before they are learned: those just predicted, or where predicting costs the same for ever."""
         if not isinstance(self.model, PivotedModel | RecursiveModel) and not self.recent.known(X):
+            return self.scores
+        if is_foreign(X) and self.batches > SCORED_ON_DEVICE and self.batches % SCORED_ON_DEVICE:
             return self.scores
         newest = max(0, X.shape[0] - SCORED)
         X, targets = X[newest:, :], targets[newest:, :]
@@ -380,7 +407,8 @@ def _empty(
         window = WINDOW if settings.memory == "bounded" else None
         tolerance = settings.tolerance if settings.rank == "auto" else None
         least = (1.0 if tuned else LEAST_NOISE) * noise if settings.noise == "auto" else None
-        return PivotedModel.empty(kernel, noise, rank, window, tolerance, least, settings.seed, X, y)
+        mixed = bool(settings.mixed_precision)
+        return PivotedModel.empty(kernel, noise, rank, window, tolerance, least, settings.seed, X, y, mixed)
     if settings.method == "nrmf":
         return ExactModel.empty(kernel, noise, settings.refactor, X, y)
     if settings.method == "rgp":

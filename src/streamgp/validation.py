@@ -11,7 +11,18 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, same_place, to_host
+from ._arrays import (
+    Array,
+    asarray_like,
+    cast,
+    double,
+    is_foreign,
+    namespace,
+    same_place,
+    settle,
+    to_host,
+    watch,
+)
 from .errors import InputError, InputTypeError, KernelError, ParameterError
 from .kernels import as_kernel
 from .tuning import FAMILIES, MODES, OBJECTIVES
@@ -84,14 +95,16 @@ def check_parameters(gp: Any) -> None:
         ("basis", None, "rgp"),
         ("refactor", False, "nrmf"),
         ("memory", "bounded", "pivoted"),
+        ("mixed_precision", False, "pivoted"),
     ):
         value = getattr(gp, name)
         if gp.method != method and not (value is default or (isinstance(value, str) and value == default)):
             raise ParameterError(
                 f"{name} works with method={method!r}, not {gp.method!r}; leave it at {default}"
             )
-    if not isinstance(gp.refactor, bool | np.bool_):
-        raise ParameterError(f"refactor={gp.refactor!r} must be True or False")
+    for name in ("refactor", "mixed_precision"):
+        if not isinstance(getattr(gp, name), bool | np.bool_):
+            raise ParameterError(f"{name}={getattr(gp, name)!r} must be True or False")
     if isinstance(gp.random_state, Integral) and gp.random_state < 0:
         raise ParameterError(f"random_state={gp.random_state!r} must be 0 or more, a RandomState or None")
     try:
@@ -123,11 +136,14 @@ def rows(gp: Any, X: Any, like: Array) -> Array:
     return _placed(X, like)
 
 
-def batch(gp: Any, X: Any, y: Any, like: Array | None) -> Batch:
-    """Check rows to learn; `like` lives where the model does, None if these are the first."""
+def batch(gp: Any, X: Any, y: Any, like: Array | None, *, finite: bool = True) -> Batch:
+    """Check rows to learn; `like` lives where the model does, None if these are the first.
+
+    Without `finite`, whether numbers are so is left to `standardised`: a device is then waited for only once.
+    """
     if is_foreign(X):
-        X = _foreign_rows(X, None if like is None else gp.n_features_in_)
-        y = _foreign_target(y, X)
+        X = _foreign_rows(X, None if like is None else gp.n_features_in_, finite)
+        y = _foreign_target(y, X, finite)
         gp.n_features_in_ = int(X.shape[1])
     elif not (like is not None and _is_plain(gp, X) and _is_plain_target(y, X)):
         with _refusing():
@@ -236,17 +252,38 @@ def _same_start(mine: Any, theirs: Any) -> bool:
     return mine.kernel is not None and (mine.kernel, mine.noise) == (theirs.kernel, theirs.noise)
 
 
-def standardised(y: Array, offset: Array, scale: Array) -> Array:
-    """Give (y − offset)/scale for y (b, q), offset (q,) and scale (q,), unless that is out of range."""
+def standardised(y: Array, offset: Array, scale: Array, X: Array | None = None) -> Array:
+    """Give (y − offset)/scale for y (b, q), offset (q,) and scale (q,), unless that is out of range.
+
+    Where arrays are another library's and X is given, neither may hold what is not finite; `settle` makes sure.
+    """
     xp = namespace(y)
     out = (y - offset[None, :]) / scale[None, :]
-    largest = float(xp.max(xp.abs(out)))
+    if X is None or not is_foreign(X):
+        largest = float(xp.max(xp.abs(out)))
+    else:
+        settle(forget=True)
+
+        def check(both: np.ndarray) -> None:
+            # A sum is not finite where a number is not; where it has overflowed, X is looked at again.
+            if not np.isfinite(both[0]):
+                _foreign_numbers(X, "X")
+            if not np.isfinite(both[1]):
+                _foreign_numbers(y, "y")
+            _check_range(y, float(both[1]))
+
+        watch(xp.stack([double(xp.sum(X)), xp.max(xp.abs(out))]), check)
+        return out
+    _check_range(y, largest)
+    return out
+
+
+def _check_range(y: Array, largest: float) -> None:
     if not largest <= LARGEST_TARGET:
         raise InputError(
-            f"y reaches {float(xp.max(xp.abs(y))):g}, {largest:g} in units of the model; beyond "
+            f"y reaches {float(namespace(y).max(namespace(y).abs(y))):g}, {largest:g} in units of the model; beyond "
             f"{LARGEST_TARGET:g} sums of squares overflow; scale y down. The model is unchanged."
         )
-    return out
 
 
 def basis(given: Any, X: Array) -> Array:
@@ -282,8 +319,8 @@ def _placed(X: Array, like: Array) -> Array:
     return cast(X, like.dtype)
 
 
-def _foreign_rows(X: Array, n_features: int | None) -> Array:
-    X = _foreign_numbers(X, "X")
+def _foreign_rows(X: Array, n_features: int | None, finite: bool = True) -> Array:
+    X = _foreign_numbers(X, "X", finite)
     if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
         raise InputError(f"X has shape {tuple(X.shape)}; give (n, d) with a row and a feature or more")
     if n_features is not None and X.shape[1] != n_features:
@@ -294,19 +331,19 @@ def _foreign_rows(X: Array, n_features: int | None) -> Array:
     return X
 
 
-def _foreign_target(y: Any, X: Array) -> Array:
+def _foreign_target(y: Any, X: Array, finite: bool = True) -> Array:
     if not is_foreign(y) or namespace(y) is not namespace(X):
         try:
             y = asarray_like(to_host(y) if is_foreign(y) else y, X, namespace(X).float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"y={y!r} is not an array of numbers; give a target for each row") from error
-    y = _foreign_numbers(y, "y")
+    y = _foreign_numbers(y, "y", finite)
     if y.ndim not in (1, 2) or y.shape[0] != X.shape[0] or 0 in y.shape:
         raise InputError(f"y has shape {tuple(y.shape)}, X {tuple(X.shape)}; give a target for each row")
     return y
 
 
-def _foreign_numbers(x: Array, name: str) -> Array:
+def _foreign_numbers(x: Array, name: str, finite: bool = True) -> Array:
     """Give x as finite real numbers in single or double precision, without a graph of derivatives."""
     xp = namespace(x)
     if getattr(x, "is_sparse", False):
@@ -317,7 +354,7 @@ def _foreign_numbers(x: Array, name: str) -> Array:
         raise InputError(f"{name} has dtype {x.dtype}; give real numbers")
     if x.dtype not in (xp.float64, xp.float32):
         x = xp.astype(x, xp.float32 if xp.isdtype(x.dtype, "real floating") else xp.float64)
-    if not bool(xp.all(xp.isfinite(x))):
+    if finite and not bool(xp.all(xp.isfinite(x))):
         raise InputError(f"{name} contains NaN or infinity; drop or fill these rows. The model is unchanged.")
     return x
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, namespace, ones, zeros
+from .._arrays import Array, asarray_like, double, namespace, ones, zeros
 from ..errors import KernelError
 
 Positive = float | tuple[float, ...]
@@ -64,6 +64,14 @@ class Kernel(ABC):
     @abstractmethod
     def diag(self, X: Array) -> Array:
         """Evaluate k(x, x) for each row of X (n, d); shape (n,)."""
+
+    def trace(self, X: Array) -> float:
+        """Give Σ k(x, x) over the rows of X (n, d)."""
+        return float(namespace(X).sum(double(self.diag(X))))
+
+    def against(self, Z: Array) -> Callable[[Array], Array]:
+        """Give the function X ↦ block(X, Z), with what hangs on Z (m, d) alone done beforehand where that pays."""
+        return partial(self.block, Y=Z)
 
     @abstractmethod
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
@@ -223,6 +231,14 @@ class Scaled(Kernel):
     def diag(self, X: Array) -> Array:
         """Scale the inner diagonal."""
         return self.factor * self.kernel.diag(X)
+
+    def trace(self, X: Array) -> float:
+        """Scale the inner trace."""
+        return float(self.factor * self.kernel.trace(X))
+
+    def against(self, Z: Array) -> Callable[[Array], Array]:
+        """Scale the inner block."""
+        return partial(_scaled, self.kernel.against(Z), self.factor)
 
     @property
     def theta(self) -> np.ndarray:
@@ -470,6 +486,12 @@ class WeightedSum(Affine):
         """See Kernel."""
         for kernel in self.kernels:
             kernel.check_features(n_features)
+
+
+def _scaled(block: Callable[[Array], Array], factor: float, X: Array) -> Array:
+    out = block(X)
+    out *= factor
+    return out
 
 
 def _product(blocks: list[Array]) -> Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .._arrays import Array, clip_below, empty, eps, fill_diagonal, in_place, namespace, product
+from dataclasses import dataclass
+
+from .._arrays import Array, clip_below, empty, eps, fetch, fill_diagonal, in_place, namespace, product
 from ..errors import InputError
 
 # Pairs nearer than this share of their squared norm lose digits that a square root would show.
@@ -32,7 +34,7 @@ def squared(A: Array, B: Array, *, itself: bool, factor: float = 1.0) -> Array:
     """
     xp = namespace(A, B)
     a2, b2 = xp.vecdot(A, A), xp.vecdot(B, B)
-    largest = float(xp.max(a2)) + float(xp.max(b2)) if a2.shape[0] and b2.shape[0] else 0.0
+    largest = float(xp.max(a2) + xp.max(b2)) if a2.shape[0] and b2.shape[0] else 0.0
     if not largest < float(xp.finfo(A.dtype).max) / 4:
         raise InputError(
             f"the squared distance in length-scales reaches {largest:g}, beyond the range of {A.dtype}; "
@@ -46,6 +48,44 @@ def squared(A: Array, B: Array, *, itself: bool, factor: float = 1.0) -> Array:
         right = _beside(-2.0 * factor * B, factor, factor * b2)
         out = product(left, xp.matrix_transpose(right))
     return fill_diagonal(out, 0.0) if itself else out
+
+
+@dataclass(frozen=True)
+class Beforehand:
+    """The half of `squared` that hangs on one of the two sets: its rows Z (m, d), moved to `origin` and scaled.
+
+    Attributes
+    ----------
+    right : (d + 2, m)
+        The augmented Z of `squared`.
+    largest : float
+        The largest squared norm.
+    """
+
+    Z: Array
+    origin: Array
+    inverse: Array
+    right: Array
+    largest: float
+
+    @classmethod
+    def of(cls, Z: Array, scale: Array, factor: float) -> Beforehand:
+        """Prepare for factor · ‖(x − z)/scale‖²."""
+        xp = namespace(Z)
+        origin, inverse = xp.mean(Z, axis=0), 1.0 / scale
+        B = (Z - origin) * inverse
+        b2 = xp.sum(B * B, axis=1)
+        right = xp.matrix_transpose(_beside(-2.0 * factor * B, factor, factor * b2))
+        return cls(Z, origin, inverse, right, float(xp.max(b2)))
+
+    def squared(self, X: Array) -> Array | None:
+        """Give the squared distances of the rows of X (n, d), shape (n, m); None where differences would be needed."""
+        xp = namespace(X)
+        A = (X - self.origin) * self.inverse
+        a2 = xp.sum(A * A, axis=1)
+        if not eps(A) * (fetch(xp.max(a2)) + self.largest) <= 0.1 * eps(A) ** 0.5:
+            return None
+        return xp.concat([A, a2[:, None], xp.ones_like(a2)[:, None]], axis=1) @ self.right
 
 
 def _beside(rows: Array, first: Array | float, second: Array | float) -> Array:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._arrays import Array, clip_below, in_place, namespace, ones, to_host
+from .._arrays import Array, clip_below, in_place, is_foreign, namespace, ones, to_host
 from ..errors import KernelError
 from .base import Constant, Kernel, WeightedSum, positive, vector
-from .distances import centred, euclidean, squared
+from .distances import Beforehand, centred, euclidean, squared
 
 
 def _fold(per_feature: np.ndarray, value: object) -> np.ndarray:
@@ -62,6 +64,10 @@ class _Stationary(Kernel):
         """Give ones."""
         return ones((X.shape[0],), X)
 
+    def trace(self, X: Array) -> float:
+        """Give the number of rows."""
+        return float(X.shape[0])
+
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel; dk/dlog ℓ_j = slope(s)·(x_j − x'_j)²/ℓ_j² with slope = −2 dk/ds."""
         A, B = self._inputs(X, Y)
@@ -90,12 +96,23 @@ class SquaredExponential(_Stationary):
         A, B = self._inputs(X, Y)
         return in_place("exp", squared(A, B, itself=Y is None, factor=-0.5))
 
+    def against(self, Z: Array) -> Callable[[Array], Array]:
+        """See Kernel; for other libraries, where the host's part of small steps takes longer than the device's."""
+        if not is_foreign(Z) or not Z.shape[0]:
+            return super().against(Z)
+        return partial(_exp_of, self, Beforehand.of(Z, vector(self.length_scale, Z.shape[1], Z), -0.5))
+
     def _of(self, sq: Array) -> Array:
         sq *= -0.5
         return in_place("exp", sq)
 
     def _slope(self, sq: Array) -> Array:
         return namespace(sq).exp(-0.5 * sq)
+
+
+def _exp_of(kernel: SquaredExponential, beforehand: Beforehand, X: Array) -> Array:
+    exponents = beforehand.squared(X)
+    return kernel.block(X, beforehand.Z) if exponents is None else in_place("exp", exponents)
 
 
 @dataclass(frozen=True)

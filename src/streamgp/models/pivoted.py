@@ -18,10 +18,12 @@ from .._arrays import (
     cast,
     cholesky,
     clip_below,
+    copied,
     double,
     eps,
     eye,
     index,
+    is_foreign,
     joined,
     less_product,
     namespace,
@@ -57,6 +59,11 @@ SWAPS = 10
 MOVED = 1.2
 # Rows between reviews when it is not.
 LULL = 400
+# Where arrays are another library's a review takes as long as many large batches: there is one every n/100
+# batches of n rows, and a glance at whether the stream has moved every n/2000. Rows that are folded in at once there.
+REVIEWED_ON_DEVICE = 100
+GLANCED_ON_DEVICE = 2000
+FOLDED = 16_384
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,10 @@ class Rows:
         """Put other rows after these."""
         pairs = ((self.X, other.X), (self.y, other.y), (self.F, other.F), (self.weights, other.weights))
         return Rows(*(joined(pair) for pair in pairs))
+
+    def copied(self) -> Rows:
+        """Give these rows in memory of their own: a view would keep all that it is a part of."""
+        return Rows(*(copied(v) for v in (self.X, self.y, self.F, self.weights)))
 
     def last(self, n: int) -> Rows:
         """Keep the last n."""
@@ -110,6 +121,8 @@ class PivotedModel:
         The posterior given the pending rows too.
     losses : (r,)
         What each pivot explained of a row, its own aside, when that was last counted.
+    mixed : bool
+        Sum the products of float32 features in float32 before they are added in float64.
     faded : bool
         Whether anything was ever forgotten.
     """
@@ -126,6 +139,7 @@ class PivotedModel:
     pending: Rows
     conditioned: Conditioned | None
     losses: Array
+    mixed: bool = False
     faded: bool = False
     reviews: int = 0
     unreviewed: int = 0
@@ -144,6 +158,7 @@ class PivotedModel:
         seed: int,
         X: Array,
         y: Array,
+        mixed: bool = False,
     ) -> Self:
         """Give the model that has learned nothing, beside X (·, d) and y (·, q)."""
         none = Rows(X[:0, :], double(y[:0, :]), zeros((0, 0), X), double(y[:0, 0]))
@@ -161,6 +176,7 @@ class PivotedModel:
             none,
             None,
             none.weights,
+            mixed,
         )
 
     @property
@@ -181,13 +197,17 @@ class PivotedModel:
     @property
     def prior_trace(self) -> float:
         """See Model."""
-        waiting = namespace(self.pending.X).sum(double(self.kernel.diag(self.pending.X)))
-        return self.posterior.statistics.prior_trace + float(waiting)
+        return self.posterior.statistics.prior_trace + self.kernel.trace(self.pending.X)
 
     @property
     def largest_batch(self) -> int | None:
-        """Five hundred: a review looks at all pairs of rows."""
-        return 500
+        """Five hundred: a review looks at all pairs of rows. Many more on a device, where each batch takes its time."""
+        return FOLDED if self._on_device and self.rank == self.max_rank else 500
+
+    @property
+    def _on_device(self) -> bool:
+        """Whether arrays are another library's, where a small step takes as long as a large one."""
+        return is_foreign(self.features.Z)
 
     @property
     def trace_error(self) -> float:
@@ -397,8 +417,9 @@ class PivotedModel:
         statistics = NormalEquations.empty(self.rank, y.shape[1], X)
         for part in slices(X.shape[0], SUMMED):
             rows = X[part, :]
-            prior_trace = float(namespace(X).sum(double(self.kernel.diag(rows))))
-            statistics = statistics.learn(self.features.transform(rows), y[part, :], prior_trace)
+            prior_trace = self.kernel.trace(rows)
+            F = self.features.transform(rows)
+            statistics = statistics.learn(F, y[part, :], prior_trace, mixed=self.mixed)
         return Summary(statistics, statistics.trace_error)
 
     def summary_of_all(self) -> Summary:
@@ -429,15 +450,15 @@ class PivotedModel:
 
     def _fold(self, block: Rows) -> Self:
         """Add rows to the statistics and to the window."""
-        prior_trace = float(namespace(block.X).sum(double(self.kernel.diag(block.X))))
-        statistics = self.posterior.statistics.learn(block.F, block.y, prior_trace)
-        window = self.window
+        prior_trace = self.kernel.trace(block.X)
+        statistics = self.posterior.statistics.learn(block.F, block.y, prior_trace, mixed=self.mixed)
+        window, newest = self.window, block
         if self.window_size is not None:
-            window = window.last(max(self.window_size - block.count, 0))
+            window, newest = window.last(max(self.window_size - block.count, 0)), block.last(self.window_size)
         return replace(
             self,
             posterior=statistics.solve(self.noise),
-            window=window.join(block),
+            window=window.join(newest) if window.count else newest.copied(),
             pending=block.last(0),
             conditioned=None,
             unreviewed=self.unreviewed + block.count,
@@ -450,7 +471,7 @@ class PivotedModel:
         its part in the likelihood; at full rank it is zero.
         """
         window = self.window if self.window_size is None else self.window.last(self.window_size)
-        posterior = self.posterior.statistics.solve(self.noise + self._unseen)
+        posterior = self.posterior.statistics.solve(self.noise, unseen=True)
         return replace(self, posterior=posterior, window=window, recent=Recent())
 
     def with_noise(self, estimate: float) -> Self:
@@ -478,11 +499,16 @@ class PivotedModel:
         """
         if self.rank < self.max_rank:
             return replace(self._fill(self.window.last(n_new)) if novel else self, unreviewed=0)
+        lull, glance = LULL, 1
+        if self._on_device:
+            lull, glance = max(LULL, n_new**2 // REVIEWED_ON_DEVICE), max(1, n_new**2 // GLANCED_ON_DEVICE)
+        if self.unreviewed // glance == (self.unreviewed - n_new) // glance:
+            return self
         block = self.window.last(min(max(n_new, REVIEW), 500))
         unexplained = self._unexplained(block.X, block.F)
         mean = float(namespace(unexplained).sum(unexplained)) / block.count
         moved = mean / max(self._unseen, 1e-6 * mean) if mean > 0 else 1.0
-        if self.unreviewed < (REVIEW if moved > MOVED else LULL):
+        if self.unreviewed < (REVIEW if moved > MOVED else lull):
             return self
         return self._swap(block, before, min(max(moved, 1.0), 6.0))
 
@@ -506,10 +532,12 @@ class PivotedModel:
         threshold = self._novel
         if not largest > threshold:
             return [], residual[:, :0]
+        # One row after another: on the host, whose small steps are quicker than a device's.
+        host, start = to_host(relative), to_host(diagonal)
         factor = pivoted_cholesky(
-            lambda i: relative[:, i], diagonal, n_most, threshold / largest, (self.seed, self.reviews)
+            lambda i: host[:, i], start, n_most, threshold / largest, (self.seed, self.reviews)
         )
-        return list(factor.pivots), factor.U * scale[:, None]
+        return list(factor.pivots), asarray_like(factor.U, scale) * scale[:, None]
 
     def _fill(self, block: Rows) -> Self:
         residual = self._residual(block)
@@ -530,7 +558,7 @@ class PivotedModel:
         """
         n = block.count
         residual = self._residual(block)
-        n_most = round(SWAPS * self.unreviewed / REVIEW * moved)
+        n_most = round(SWAPS * (LULL if self._on_device else self.unreviewed) / REVIEW * moved)
         chosen, columns = self._draw(residual, double(self.kernel.diag(block.X)), min(n_most, self.rank))
         model = replace(self, reviews=self.reviews + 1, unreviewed=0)
         if not chosen or n < 2:
@@ -629,7 +657,8 @@ class PivotedModel:
 
     def _rebased(self) -> Self:
         """Compute V anew after as many changes as there are pivots, so that their rounding does not add up."""
-        if self.changes < self.rank:
+        # On a device at once: a triangle costs half as much to multiply with, and reviews are rare.
+        if self.changes < self.rank and not self._on_device:
             return self
         features = self.features.rebased()
         # φ_new = V_new k = V_new k(Z, Z) V_oldᵀ φ_old, a rotation.
