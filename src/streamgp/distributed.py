@@ -21,7 +21,7 @@ from .models.base import Summary
 from .stream import Settings, Stream
 
 # Partitions that the sample is drawn from, and rows of it for each pivot.
-SAMPLED = 32
+SAMPLED = 8
 ROWS_A_PIVOT = 10
 FEWEST_SAMPLED = 2000
 # Statistics that one task adds up.
@@ -59,15 +59,16 @@ class Partitions:
             raise InputError(
                 f"X has {getattr(X, 'ndim', 'no')} dimensions; give a Dask array or frame (n, d)"
             )
+        # Not optimised on their own: X and y of one table would each make that table.
         framed = hasattr(X, "columns")
         names = tuple(str(name) for name in X.columns) if framed else None
         lengths = None
         if framed:
-            rows = list(X.to_delayed())
+            rows = list(X.to_delayed(optimize_graph=False))
             dtype: Any = np.float64
         else:
             X = X.rechunk({1: -1})
-            rows = list(X.to_delayed()[:, 0])
+            rows = list(X.to_delayed(optimize_graph=False)[:, 0])
             dtype = np.float32 if X.dtype == np.float32 else np.float64
             if not np.isnan(X.chunks[0]).any():
                 lengths = tuple(int(n) for n in X.chunks[0])
@@ -81,7 +82,7 @@ class Partitions:
                     f"X has {sum(lengths)} rows, y {int(y.shape[0])}; give a target for each row"
                 )
             y = y.rechunk({0: lengths, **({1: -1} if y.ndim == 2 else {})})
-        labels = list(np.ravel(np.array(y.to_delayed(), dtype=object)))
+        labels = list(np.ravel(np.array(y.to_delayed(optimize_graph=False), dtype=object)))
         if len(labels) != len(rows):
             raise InputError(f"X has {len(rows)} partitions, y {len(labels)}; give both the same")
         targets = None
@@ -272,7 +273,7 @@ def _result(client: Any, task: Any) -> Any:
 def client_or_local() -> Iterator[Any]:
     """Give the client that is there, or that of a local cluster with a process for each core, for the time being."""
     try:
-        from distributed import Client, LocalCluster, get_client
+        from distributed import Client, get_client
     except ImportError as error:
         raise ParameterError(
             "Dask collections need Dask's scheduler: pip install 'streamgp[dask]'"
@@ -284,11 +285,24 @@ def client_or_local() -> Iterator[Any]:
     if here is not None:
         yield here
         return
-    with (
-        LocalCluster(n_workers=workers(), threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with local_cluster() as cluster, Client(cluster) as client:
         yield client
+
+
+def local_cluster(n_workers: int | None = None, **more: Any) -> Any:
+    """Give a local cluster with a process for each core, for its with-block.
+
+    Its workers keep the memory that they free: Dask's own hand every large array back to the system at once, and
+    getting fresh pages for the next one takes longer than filling it.
+    """
+    import dask
+    from distributed import LocalCluster
+
+    names = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+    with dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": 2**28 for name in names}):
+        return LocalCluster(
+            n_workers=n_workers or workers(), threads_per_worker=1, dashboard_address=":0", **more
+        )
 
 
 # Predicting
