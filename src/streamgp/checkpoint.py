@@ -66,6 +66,13 @@ def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
         raise CheckpointError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
+def clean(path: str | os.PathLike[str]) -> None:
+    """Remove what processes that died left of files that they were writing in the place of this one."""
+    target = Path(path)
+    for left in target.parent.glob(f".{target.name}.*.tmp"):
+        left.unlink(missing_ok=True)
+
+
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read what `write` wrote, or raise CheckpointError saying what is wrong with the file."""
     try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Literal
+from zipfile import BadZipFile
 
 import numpy as np
 import scipy.io
@@ -87,12 +88,14 @@ def load_sarcos(
         else:
             table = scipy.io.loadmat(path)[variable].astype(np.float64)
             X, y = table[:, :21], table[:, 21:]
-    except (ValueError, KeyError, OSError, TypeError, scipy.io.matlab.MatReadError) as error:
+    except (ValueError, KeyError, OSError, TypeError, BadZipFile, scipy.io.matlab.MatReadError) as error:
         raise DataError(f"{path} cannot be read as the Sarcos data: {error}") from error
     if X.shape[1:] != (21,) or y.shape != (X.shape[0], 7):
         raise DataError(
             f"{path} has inputs {X.shape} and torques {y.shape}; the Sarcos data has 21 and 7 columns"
         )
+    if not (np.isfinite(X).all() and np.isfinite(y).all()):
+        raise DataError(f"{path} holds NaN or infinity; it is damaged")
     if path.suffix == ".mat":
         same = table.shape == _SARCOS_SHAPES[part]
         if part == "train":
@@ -118,8 +121,8 @@ def _find(
         for name in names:
             if (Path(given) / name).is_file():
                 return Path(given) / name, f"{name} from the folder that was named"
-        if folder is not None:
-            raise DataError(f"{' or '.join(names)} does not lie in {given}; put it there: {url}")
+        named = "" if folder is not None else f", which {_FOLDER} names"
+        raise DataError(f"{' or '.join(names)} does not lie in {given}{named}; put it there: {url}")
     what_to_do = f"put {names[0]}, from {url}, into a folder, and name that by --data or {_FOLDER}"
     try:
         import pooch

@@ -319,7 +319,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         if (return_interval is not None) + bool(return_std) + bool(return_cov) > 1:
             raise ParameterError("ask for one of return_std, return_cov and return_interval at a time")
-        if return_interval is not None and not (is_real(return_interval) and 0 < return_interval < 1):
+        if return_interval is not None and not (
+            is_real(return_interval) and return_interval > 0 and 0.5 + 0.5 * return_interval < 1
+        ):
             raise ParameterError(f"return_interval={return_interval!r} must lie between 0 and 1, such as 0.9")
         check_is_fitted(self)
         stream = self._stream
@@ -562,7 +564,7 @@ def load_with_more(path: str | os.PathLike[str]) -> tuple[StreamingGPRegressor, 
                 raise ValueError(f"{name} is nothing that a regressor learns")
             setattr(gp, name, value if name == "n_features_in_" else np.array(value, dtype=object))
         stream, more = content["stream"], dict(content["more"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} does not hold a regressor: {error}") from error
     if not isinstance(stream, Stream):
         raise CheckpointError(f"{path} does not hold a regressor")

@@ -128,7 +128,6 @@ def save_run_page(path: Path, session: Session, about: Mapping[str, Any]) -> Non
         parts += [pages.heading("Rows that were not learned"), pages.table(counts, ["reason", "rows"])]
     if scored:
         parts += [pages.picture(caption, png) for caption, png in _run_pictures(session, scored)]
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(pages.page("A run of streamgp", parts))
 
 
@@ -165,6 +164,19 @@ def _run_pictures(session: Session, scored: Sequence[int]) -> list[tuple[str, by
     axes.legend(frameon=False)
     out.append(("Residuals of the Gaussian process itself, before calibration", to_png(figure)))
 
+    if session.latest:
+        out.append(_spectrum(session))
+
+    figure, axes = new_figure()
+    axes.plot(history[:, 1], smooth(1e3 * history[:, 5] / history[:, 0]), color=blue[0])
+    axes.set(xlabel="rows", ylabel="milliseconds a batch", title="Time to predict and learn a batch")
+    axes.set_ylim(bottom=0)
+    out.append(("Time of a batch, running median", to_png(figure)))
+    return out
+
+
+def _spectrum(session: Session) -> tuple[str, bytes]:
+    blue, red = STYLES[0], STYLES[1]
     figure, axes = new_figure()
     X = np.concatenate(list(session.latest))[-500:]
     values = np.linalg.eigvalsh(to_host(session.gp.kernel_.block(X)))[::-1]
@@ -180,14 +192,7 @@ def _run_pictures(session: Session, scored: Sequence[int]) -> list[tuple[str, by
     axes.set(xlabel="eigenvalue number", ylabel="eigenvalue", xscale="log", yscale="log", title="Spectrum")
     axes.set_ylim(max(values[-1], session.gp.noise_ * 1e-4), values[0] * 2)
     axes.legend(frameon=False)
-    out.append(("How fast the kernel's eigenvalues fall: what rank is needed", to_png(figure)))
-
-    figure, axes = new_figure()
-    axes.plot(history[:, 1], smooth(1e3 * history[:, 5] / history[:, 0]), color=blue[0])
-    axes.set(xlabel="rows", ylabel="milliseconds a batch", title="Time to predict and learn a batch")
-    axes.set_ylim(bottom=0)
-    out.append(("Time of a batch, running median", to_png(figure)))
-    return out
+    return "How fast the kernel's eigenvalues fall: what rank is needed", to_png(figure)
 
 
 def short(kernel: object) -> str:

@@ -96,6 +96,12 @@ class Tally:
         known = np.isfinite(y)
         if not known.any():
             return 0.0, 0.0, 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._score(y, known, mean, std, half)
+
+    def _score(
+        self, y: np.ndarray, known: np.ndarray, mean: np.ndarray, std: np.ndarray, half: np.ndarray
+    ) -> tuple[float, float, float]:
         first = self.scored == 0
         if first.any():
             # Squares about a typical target: about zero they would cancel.
@@ -164,7 +170,10 @@ class Quarantine:
         """Write one down."""
         if self.file is not None:
             line = json.dumps({"line": row.line, "reason": row.reason, "row": row.text}, ensure_ascii=False)
-            self.file.write(line.encode("utf-8", "backslashreplace") + b"\n")
+            try:
+                self.file.write(line.encode("utf-8", "backslashreplace") + b"\n")
+            except OSError as error:
+                raise DataError(f"{self.path} cannot be written: {error.strerror}") from error
 
     def flush(self) -> int:
         """Bring all to the disk and give the number of bytes there."""
@@ -256,6 +265,7 @@ class Session:
             self.tally.rows += len(lines)
             self.tally.unlabelled += int((~labelled).sum())
             self.latest.append(X)
+        rows.bad.sort(key=lambda row: row.line)
         kept = set(lines)
         self.tally.rows += sum(row.line not in kept for row in rows.bad)
         for row in rows.bad:
@@ -321,8 +331,8 @@ class Session:
 
     def _refuse(self, row: BadRow) -> None:
         raise DataError(
-            f"line {row.line}: {row.reason}. Nothing of its batch was learned; --on-error skip leaves such rows out, "
-            "--on-error quarantine keeps them in a file"
+            f"line {row.line}: {row.reason}. Nothing of its batch was learned or written; --on-error skip leaves such "
+            "rows out, --on-error quarantine keeps them in a file"
         )
 
     def _count(self, row: BadRow) -> None:

@@ -16,6 +16,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -25,6 +26,10 @@ from .errors import DataError
 
 # A batch that is not full is handed on when nothing more has come through a pipe for so many seconds.
 PATIENCE = 1.0
+_FOREIGN = {
+    b"\x1f\x8b": "compressed by gzip (zcat FILE | streamgp run -)", b"PK\x03\x04": "a zip archive",
+    b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PAR1": "Parquet (--format parquet)",
+}  # fmt: skip
 _READ = 1 << 16
 _LONGEST_LINE = 1 << 24
 
@@ -58,10 +63,19 @@ class Rows:
 
 
 class Reader(Protocol):
-    """What hands out batches."""
+    """What hands out batches.
+
+    `size` is that of a file; `open_ended`, whether other columns than these may come; `left`, whether a last line was
+    left alone because it does not end yet.
+    """
 
     columns: list[str]
     size: int | None
+    open_ended: bool
+
+    @property
+    def left(self) -> bool:
+        """See above."""
 
     def batches(self, features: Sequence[str], targets: Sequence[str], n: int) -> Iterator[Rows]:
         """Give batches of n rows, good and bad; the last one, and those of a slow pipe, may have fewer."""
@@ -76,28 +90,48 @@ def open_table(
     header: bool = True,
     columns: Sequence[str] | None = None,
     replay: bool = False,
+    whole_lines: bool = False,
+    stopped: Callable[[], bool] | None = None,
 ) -> Reader:
     """Open a table by its suffix, or `format`; "-" is standard input (CSV unless said otherwise).
 
     `place` is where to go on. `columns` names the columns where the first line does not; without that and without
     `header` they are called 1, 2, 3. `replay`: a pipe sends everything again, and what was passed is skipped.
+    `whole_lines`: a last line of a file that does not end yet is left alone. `stopped` is asked while a pipe is silent.
     """
     kind, place = format or _format_of(source), place or Place()
-    if source != "-":
-        try:
-            mode = os.stat(source).st_mode
-        except OSError as error:
-            raise DataError(f"{source} cannot be read: {error.strerror}") from error
-        if stat.S_ISDIR(mode):
-            raise DataError(f"{source} is a folder; name a file")
     if kind == "parquet":
         if source == "-":
             raise DataError("Parquet cannot be read from standard input; name a file")
         return _Parquet(source, place)
-    lines = _PipeLines(sys.stdin.buffer) if source == "-" else _FileLines(source)
-    if kind == "jsonl":
-        return _JsonLines(lines, place, columns, replay)
-    return _Csv(lines, place, delimiter, columns, header, replay)
+    file = _opened(source)
+    lines = _lines(file, whole_lines)
+    given = (lines, place, columns, replay, stopped or (lambda: False))
+    return _JsonLines(*given) if kind == "jsonl" else _Csv(*given, delimiter, header)
+
+
+def _opened(source: str) -> IO[bytes]:
+    if source == "-":
+        if sys.stdin is None:
+            raise DataError("there is no standard input; name a file")
+        return sys.stdin.buffer
+    try:
+        if stat.S_ISDIR(os.stat(source).st_mode):
+            raise DataError(f"{source} is a folder; name a file")
+        return open(source, "rb")
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(f"{source} cannot be read: {error.strerror}") from error
+
+
+def _lines(file: IO[bytes], whole_lines: bool) -> _FileLines | _PipeLines:
+    """Tell files, which can be gone on in, from pipes; standard input may be either."""
+    try:
+        status = os.fstat(file.fileno())
+    except (io.UnsupportedOperation, ValueError):  # a test's, or a notebook's
+        return _PipeLines(file)
+    return _FileLines(file, status.st_size, whole_lines) if stat.S_ISREG(status.st_mode) else _PipeLines(file)
 
 
 def _format_of(source: str) -> str:
@@ -123,18 +157,12 @@ def _format_of(source: str) -> str:
 class _FileLines:
     """Lines of a file; None never comes: a file does not keep one waiting."""
 
-    def __init__(self, path: str) -> None:
-        try:
-            self.file: IO[bytes] = open(path, "rb")  # noqa: SIM115  read until the process ends
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}") from error
-        status = os.fstat(self.file.fileno())
-        # A named pipe has no size, and cannot be gone on in.
-        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
+    def __init__(self, file: IO[bytes], size: int, whole_lines: bool) -> None:
+        self.file, self.size, self.whole_lines = file, size, whole_lines
+        self.skipped = 0
+        self.left = False
 
     def skip_to(self, offset: int) -> bool:
-        if self.size is None:
-            return False
         if offset > self.size:
             raise DataError(f"the file ends before byte {offset}, where it is to go on: is it the same file?")
         self.file.seek(offset)
@@ -142,16 +170,33 @@ class _FileLines:
 
     def __iter__(self) -> Iterator[bytes | None]:
         while line := self.file.readline(_LONGEST_LINE):
+            if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+                length, more = len(line), line
+                while more and not more.endswith(b"\n"):
+                    more = self.file.readline(_LONGEST_LINE)
+                    length += len(more)
+                line = _too_long(length)
+                self.skipped = length - len(line)
+            elif not line.endswith(b"\n") and self.whole_lines:
+                self.left = True
+                return
             yield line
+
+
+def _too_long(length: int) -> bytes:
+    """Give what stands for a line that is too long to be a row."""
+    return f"\0a line of {length:,} bytes\n".encode()
 
 
 class _PipeLines:
     """Lines of a pipe; None when nothing has come for a while."""
 
     size = None
+    left = False
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
+        self.skipped = 0
 
     def skip_to(self, offset: int) -> bool:
         return False
@@ -162,7 +207,7 @@ class _PipeLines:
         except (io.UnsupportedOperation, ValueError):  # a test's, or a notebook's
             yield from self.file
             return
-        left = b""
+        left, lost = b"", 0
         while True:
             if sys.platform != "win32" and not select.select([handle], [], [], PATIENCE)[0]:
                 yield None
@@ -172,12 +217,13 @@ class _PipeLines:
                 break
             *whole, left = (left + data).split(b"\n")
             for line in whole:
+                if lost:
+                    lost, line = 0, _too_long(lost + len(line))[:-1]
                 yield line + b"\n"
             if len(left) > _LONGEST_LINE:
-                yield left
-                left = b""
-        if left:
-            yield left
+                lost, left = lost + len(left), b""
+        if left or lost:
+            yield _too_long(lost + len(left)) if lost else left
 
 
 # Lines to rows
@@ -186,23 +232,30 @@ class _PipeLines:
 class _LineReader:
     """What CSV and JSON lines share: numbers of lines, places, batches."""
 
-    columns: list[str]
+    @property
+    def left(self) -> bool:
+        """Whether a last line was left alone because it does not end yet."""
+        return self.lines.left
 
-    def __init__(self, lines: _FileLines | _PipeLines, place: Place) -> None:
-        self.lines, self.size = lines, lines.size
-        self.place = place
+    columns: list[str]
+    open_ended = False
+
+    def __init__(self, lines: _FileLines | _PipeLines, stopped: Callable[[], bool]) -> None:
+        self.lines, self.size, self.stopped = lines, lines.size, stopped
+        self.place = Place()
         self._left = iter(lines)
 
     def _take(self) -> bytes | None:
         """Give the next line; None while a pipe is silent. Raises StopIteration at the end."""
         line = next(self._left)
         if line is not None:
-            self.place = Place(self.place.offset + len(line), self.place.line + 1)
+            self.place = Place(self.place.offset + len(line) + self.lines.skipped, self.place.line + 1)
+            self.lines.skipped = 0
         return line
 
-    def _unread(self, line: bytes) -> None:
-        """Give back the first line: it is a row."""
-        self.place, self._left = Place(), _before(line, self._left)
+    def _unread(self, lines: Sequence[bytes]) -> None:
+        """Give back the first lines: they are rows."""
+        self.place, self._left = Place(), chain(lines, self._left)
 
     def _go_on(self, place: Place, replay: bool) -> None:
         """Go to where a run stopped; a pipe goes on where its writer stands, unless it sends everything again."""
@@ -220,15 +273,23 @@ class _LineReader:
                     ) from None
         self.place = place
 
-    def _first(self) -> bytes:
+    def _first(self, known: bool) -> bytes | None:
+        """Give the first line that is not blank; None at the end of an input whose columns are `known`."""
         while True:
             try:
                 line = self._take()
             except StopIteration:
+                if known:
+                    return None
                 raise DataError(
                     "the input is empty: there is no first line to take the columns from"
                 ) from None
+            if line is None and self.stopped():
+                raise KeyboardInterrupt
             if line is not None and line.strip():
+                for start, what in _FOREIGN.items():
+                    if line.startswith(start):
+                        raise DataError(f"the input is {what}, not lines of text in UTF-8")
                 return line
 
     def _parser(
@@ -265,6 +326,8 @@ class _LineReader:
             if line.isspace():
                 continue
             text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            if self.place.line == 1:
+                text = text.removeprefix("\ufeff")
             try:
                 inputs, labels = parse(text)
             except ValueError as error:
@@ -285,30 +348,40 @@ class _Csv(_LineReader):
         self,
         lines: _FileLines | _PipeLines,
         place: Place,
-        delimiter: str | None,
         columns: Sequence[str] | None,
-        header: bool,
         replay: bool,
+        stopped: Callable[[], bool],
+        delimiter: str | None,
+        header: bool,
     ) -> None:
-        super().__init__(lines, Place())
-        line = self._first()
-        text = line.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").strip("\r\n")
+        super().__init__(lines, stopped)
+        line = self._first(columns is not None)
+        text = (line or b"").removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").strip("\r\n")
         self.delimiter = delimiter or max(",;\t", key=text.count)
         try:
             names = [name.strip() for name in self._split(text)]
         except ValueError as error:
             raise DataError(f"the first line, {text[:60]!r}, is {error}") from error
-        named = columns is not None and names == list(columns)
-        if named or (header and columns is None):
-            self.columns = names
-            if not named and all(_is_number(name) for name in names):
-                raise DataError(
-                    f"the first line, {text[:60]!r}, holds numbers and no names of columns; name them with --columns, "
-                    "or call them 1, 2, 3 and so on with --no-header (`tail -n +1 -f` sends the first line too)"
-                )
-        else:
-            self.columns = list(columns) if columns is not None else [str(i + 1) for i in range(len(names))]
-            self._unread(line)
+        self.columns = names
+        if columns is not None:
+            self.columns = list(columns)
+            if line is not None and names != self.columns:
+                # A header of other columns, or a row.
+                if len(set(names) & set(columns)) > 1 or not any(
+                    _is_number(name) or not name for name in names
+                ):
+                    raise DataError(
+                        f"the first line has the columns {', '.join(names)}, not {', '.join(columns)}"
+                    )
+                self._unread([line])
+        elif not header:
+            self.columns = [str(i + 1) for i in range(len(names))]
+            self._unread([line] if line else [])
+        elif all(_is_number(name) for name in names):
+            raise DataError(
+                f"the first line, {text[:60]!r}, holds numbers and no names of columns; name them with --columns, "
+                "or call them 1, 2, 3 and so on with --no-header (`tail -n +1 -f` sends the first line too)"
+            )
         _check_names(self.columns)
         self._go_on(place, replay)
 
@@ -338,6 +411,10 @@ class _Csv(_LineReader):
                 y = [float(cells[i]) if i is not None and cells[i].strip() else math.nan for i in labels]
             except ValueError:
                 raise ValueError(_first_wrong(cells, self.columns, inputs, labels)) from None
+            if "_" in text or not text.isascii():
+                odd = [i for i in (*inputs, *labels) if i is not None and not _is_number(cells[i] or "0")]
+                if odd:
+                    raise ValueError(f"{self.columns[odd[0]]}={cells[odd[0]].strip()[:60]!r} is not a number")
             # A sum is finite if all are, and costs less than asking each; one that is not may have overflowed.
             if not finite(sum(x)) or not finite(sum(y)):
                 for i, value in [*zip(inputs, x, strict=True), *zip(labels, y, strict=True)]:
@@ -358,16 +435,14 @@ def _first_wrong(cells: list[str], names: list[str], inputs: list[int], labels: 
 
 
 def _is_number(text: str) -> bool:
+    """Tell whether text is a number as files have it; Python would also take 1_000, and digits of any script."""
+    if "_" in text or not text.isascii():
+        return False
     try:
         float(text)
     except ValueError:
         return False
     return True
-
-
-def _before(first: bytes, rest: Iterator[bytes | None]) -> Iterator[bytes | None]:
-    yield first
-    yield from rest
 
 
 def _check_names(columns: Sequence[str]) -> None:
@@ -377,19 +452,36 @@ def _check_names(columns: Sequence[str]) -> None:
 
 
 class _JsonLines(_LineReader):
+    # A name that the first row lacks may come later.
+    open_ended = True
+
     def __init__(
-        self, lines: _FileLines | _PipeLines, place: Place, columns: Sequence[str] | None, replay: bool
+        self,
+        lines: _FileLines | _PipeLines,
+        place: Place,
+        columns: Sequence[str] | None,
+        replay: bool,
+        stopped: Callable[[], bool],
     ) -> None:
-        super().__init__(lines, Place())
-        line = self._first()
-        try:
-            first = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"the first line is not JSON: {error}") from error
-        if not isinstance(first, dict):
-            raise DataError('each line must be an object such as {"x": 1.5, "y": 2}; the first is not')
-        self.columns = list(first) if columns is None else list(columns)
-        self._unread(line)
+        super().__init__(lines, stopped)
+        seen: list[bytes] = []
+        found = None if columns is None else list(columns)
+        # The columns are those of the first line that is a row; lines before it are bad rows.
+        while found is None and len(seen) < 1000:
+            line = self._first(bool(seen))
+            if line is None:
+                break
+            seen.append(line)
+            try:
+                first = json.loads(line.removeprefix(codecs.BOM_UTF8))
+            except (ValueError, RecursionError):
+                continue
+            found = list(first) if isinstance(first, dict) else None
+        if found is None:
+            raise DataError('no line is an object such as {"x": 1.5, "y": 2}')
+        self.columns = found
+        if seen:
+            self._unread(seen)
         self._go_on(place, replay)
 
     def _parser(
@@ -427,6 +519,9 @@ class _JsonLines(_LineReader):
 
 
 class _Parquet:
+    open_ended = False
+    left = False
+
     def __init__(self, path: str, place: Place) -> None:
         try:
             import pyarrow
@@ -555,13 +650,15 @@ class Writer(Protocol):
 class CsvWriter:
     """Predictions as CSV, to a file or standard output; a file is cut to `size` first, where a run goes on."""
 
-    def __init__(self, path: str, names: Sequence[str], size: int = 0) -> None:
+    def __init__(self, path: str, names: Sequence[str], size: int = 0, *, header: bool = True) -> None:
         self.path = path
         if path == "-":
+            if sys.stdout is None:
+                raise DataError("there is no standard output; name a file")
             self.file: IO[bytes] = sys.stdout.buffer
         else:
             self.file = open_at(path, size)
-        if not size:
+        if not size and header:
             buffer = io.StringIO()
             csv.writer(buffer, lineterminator="\n").writerow(["line", *names])
             self._put(buffer.getvalue().encode())
@@ -660,8 +757,13 @@ def open_at(path: str, size: int) -> IO[bytes]:
 
 def synced(file: IO[bytes], path: str) -> int:
     """Bring what was written to the disk; give the size."""
-    file.flush()
-    if path == "-":
-        return 0
-    os.fsync(file.fileno())
-    return file.tell()
+    try:
+        file.flush()
+        if path == "-":
+            return 0
+        os.fsync(file.fileno())
+        return file.tell()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror}") from error

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputTypeError
+from ..errors import InputError, InputTypeError
 from ..regressor import StreamingGPRegressor
 
 
@@ -48,6 +48,12 @@ def predict_frame(
     names = list(targets) if targets is not None else list(gp.target_names_)
     if len(names) != mean.shape[1]:
         raise InputTypeError(f"{len(names)} names for {mean.shape[1]} targets")
+    ends = ("", "_std", "_low", "_high")
+    columns = [f"{name}{end}" for name in names for end in ends]
+    if len(set(columns)) < len(columns):
+        raise InputError(
+            f"the columns {', '.join(columns)} are not all different; give other names as `targets`"
+        )
     table = {
         f"{name}{end}": values[:, j]
         for j, name in enumerate(names)

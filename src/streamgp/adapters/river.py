@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from river import base
 
+from ..errors import InputError
 from ..regressor import StreamingGPRegressor
 
 
@@ -20,7 +21,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
     Parameters
     ----------
-    kernel, method, rank, noise, tune, forgetting, seed
+    kernel, method, rank, noise, tune, forgetting, guard, seed
         As StreamingGPRegressor's; `seed` is its random_state.
 
     Examples
@@ -42,6 +43,7 @@ class GPRegressor(base.MiniBatchRegressor):
         noise: float | str = "auto",
         tune: str = "doubling",
         forgetting: float = 1.0,
+        guard: float | None = None,
         seed: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -50,6 +52,7 @@ class GPRegressor(base.MiniBatchRegressor):
         self.noise = noise
         self.tune = tune
         self.forgetting = forgetting
+        self.guard = guard
         self.seed = seed
         self.gp = StreamingGPRegressor(
             kernel,
@@ -58,6 +61,7 @@ class GPRegressor(base.MiniBatchRegressor):
             noise=noise,  # type: ignore[arg-type]
             tune=tune,  # type: ignore[arg-type]
             forgetting=forgetting,
+            guard=guard,
             random_state=seed,
         )
         self.names: list[Any] = []
@@ -67,7 +71,7 @@ class GPRegressor(base.MiniBatchRegressor):
         return {"check_learn_many_matches_learn_one"}
 
     def _row(self, x: dict[Any, Any]) -> np.ndarray:
-        return np.array([[float(x.get(name, 0.0)) for name in self.names]])
+        return _row(x, self.names)
 
     @property
     def _knows(self) -> bool:
@@ -75,9 +79,10 @@ class GPRegressor(base.MiniBatchRegressor):
 
     def learn_one(self, x: dict[Any, Any], y: float) -> None:
         """Learn a row."""
-        self.names = self.names or sorted(x, key=str)
-        if self.names:
-            self.gp.partial_fit(self._row(x), np.array([float(y)]))
+        names = self.names or sorted(x, key=str)
+        if names:
+            self.gp.partial_fit(_row(x, names), _number([y]))
+        self.names = names
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """Predict a row; 0 while nothing was learned."""
@@ -91,15 +96,31 @@ class GPRegressor(base.MiniBatchRegressor):
         return float(lower[0]), float(upper[0])
 
     def _rows(self, X: pd.DataFrame) -> np.ndarray:
-        return np.ascontiguousarray(X.reindex(columns=self.names, fill_value=0.0).to_numpy(dtype=np.float64))
+        return _rows(X, self.names)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn the rows of a frame."""
-        self.names = self.names or sorted(X.columns, key=str)
-        if len(X) and self.names:
-            self.gp.partial_fit(self._rows(X), np.asarray(y, dtype=np.float64))
+        names = self.names or sorted(X.columns, key=str)
+        if len(X) and names:
+            self.gp.partial_fit(_rows(X, names), _number(y))
+        self.names = names
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the rows of a frame."""
         values = self.gp.predict(self._rows(X)) if self._knows and len(X) else np.zeros(len(X))
         return pd.Series(values, index=X.index, dtype="float64")
+
+
+def _row(x: dict[Any, Any], names: list[Any]) -> np.ndarray:
+    return _number([[x.get(name, 0.0) for name in names]])
+
+
+def _rows(X: pd.DataFrame, names: list[Any]) -> np.ndarray:
+    return np.ascontiguousarray(_number(X.reindex(columns=names, fill_value=0.0).to_numpy()))
+
+
+def _number(values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{values!r:.100} is not a row of numbers; the model is unchanged") from error

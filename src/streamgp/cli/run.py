@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 import sys
 import time
@@ -15,9 +16,10 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from .. import checkpoint
 from ..errors import DataError, ParameterError, StreamGPError
 from ..regressor import StreamingGPRegressor, load_with_more
 from ..report import save_run_page, short
@@ -26,8 +28,11 @@ from ..tables import CsvWriter, ParquetWriter, Place, Reader, Writer, open_table
 from ..tuning import FAMILIES
 from ..validation import METHODS
 
-# Options that shape what is learned: a run that goes on has those it began with.
-KEPT = ("targets", "features", "batch", "method", "rank", "kernel", "seed", "guard", "forgetting", "level")
+# Options that shape what is read and learned: a run that goes on has those it began with.
+KEPT = (
+    "targets", "features", "ignore", "batch", "method", "rank", "kernel", "seed", "guard", "forgetting", "level",
+    "columns", "delimiter", "no_header", "format_",
+)  # fmt: skip
 
 
 class _Names(click.ParamType):  # type: ignore[type-arg]
@@ -48,6 +53,12 @@ class _Rank(click.ParamType):  # type: ignore[type-arg]
         if value == "auto":
             return "auto"
         return int(click.IntRange(1).convert(value, param, ctx))
+
+
+def _number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and value != value:
+        raise click.BadParameter("nan is not a number")
+    return value
 
 
 def _joined(ctx: click.Context, param: click.Parameter, value: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -76,7 +87,7 @@ _INPUT = [
         "--output", help="Where predictions go: a file ending in .csv or .parquet, or - for standard output."
     ),
     click.option(
-        "--level", default=0.9, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        "--level", default=0.9, show_default=True, type=click.FloatRange(0.001, 0.9999), callback=_number,
         help="Probability of the intervals.",
     ),
 ]  # fmt: skip
@@ -124,11 +135,11 @@ def _with(options: list[Any]) -> Callable[[Any], Any]:
     help="Its length-scales start at the spread of the first rows and are tuned as the stream goes on.",
 )  # fmt: skip
 @click.option(
-    "--forgetting", default=1.0, show_default=True, type=click.FloatRange(0, 1, min_open=True),
+    "--forgetting", default=1.0, show_default=True, type=click.FloatRange(0, 1, min_open=True), callback=_number,
     help="What the past is multiplied by at each batch; below 1 the model follows drift.",
 )  # fmt: skip
 @click.option(
-    "--guard", type=click.FloatRange(0, min_open=True),
+    "--guard", type=click.FloatRange(0, min_open=True), callback=_number,
     help="Leave rows out that lie more than this many deviations off, as a broken sensor sends them; try 10.",
 )  # fmt: skip
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seeds every draw.")
@@ -154,7 +165,7 @@ def _with(options: list[Any]) -> Callable[[Any], Any]:
 @click.option("--quiet", is_flag=True, help="No live line and no summary.")
 @click.pass_context
 def run(ctx: click.Context, /, source: str, **options: Any) -> None:
-    r"""Predict each row of INPUT with an interval, then learn it.
+    """Predict each row of INPUT with an interval, then learn it.
 
     INPUT is a CSV, JSON lines or Parquet file, or - for standard input. Each batch is predicted before it is
     learned, so the errors and the coverage that are shown are those of rows the model had not seen. A row without a
@@ -167,35 +178,71 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
 
     Exit status: 0 when the input ended, 1 after an error, 2 for wrong options, 130 when interrupted (the batch is
     finished and the checkpoint written first).
-    """
+    """  # noqa: D301
     console = Console(stderr=True, quiet=options["quiet"])
-    _check(options)
-    with _errors():
-        session, reader, about = _start(ctx, source, options)
-        stop = _Stop()
-        names, batch = about["features"], about["batch"]
-        with stop.listening(), _live(console, session, reader, about["targets"]) as show:
+    _check(options, source)
+    stop = _Stop()
+    with _errors(), stop.listening():
+        try:
+            session, reader, about = _start(ctx, source, options, stop)
+        except KeyboardInterrupt:
+            console.print("interrupted before the first line came")
+            sys.exit(130)
+        failure: DataError | None = None
+        with _live(console, session, reader, about["targets"]) as show:
             try:
-                for _ in session.run(reader.batches(names, about["targets"], batch), stop):
+                for _ in session.run(
+                    reader.batches(about["features"], about["targets"], about["batch"]), stop
+                ):
                     show()
-            except DataError:
+            except DataError as error:
                 # What was learned before the row that is wrong is not lost.
-                if session.save and session.gp.__sklearn_is_fitted__():
+                failure = error
+                if session.save:
                     session.save(session, session.place)
-                raise
         _finish(session, options, about)
         _summary(console, session, about)
+        if reader.left:
+            console.print("the last line does not end yet: it is left for the next run with --resume")
+        fitted = session.gp.__sklearn_is_fitted__()
+        if not fitted and (options["checkpoint"] or options["model_path"]):
+            console.print("nothing was learned: no model is written")
         if stop.caught:
             again = ""
-            if options["checkpoint"]:
+            if options["checkpoint"] and fitted:
                 again = f"; the same command with --resume goes on after line {session.place.line}"
             console.print(f"interrupted{again}")
+        if failure:
+            raise failure
     if stop.caught:
         sys.exit(130)
 
 
-def _check(options: dict[str, Any]) -> None:
-    """Refuse options that do not fit together."""
+def _check(options: dict[str, Any], source: str) -> None:
+    """Refuse options that do not fit together, before anything is opened."""
+    named = {"INPUT": source} | {
+        flag: str(options[name])
+        for flag, name in (
+            ("--output", "output"), ("--quarantine", "quarantine"), ("--checkpoint", "checkpoint"),
+            ("--save", "model_path"), ("--report", "report_path"),
+        )
+        if options.get(name) is not None
+    }  # fmt: skip
+    real = {flag: os.path.realpath(path) for flag, path in named.items() if path != "-"}
+    for flag, path in real.items():
+        for other, same in real.items():
+            if other < flag and (
+                path == same
+                or (os.path.exists(path) and os.path.exists(same) and os.path.samefile(path, same))
+            ):
+                raise click.UsageError(
+                    f"{flag} and {other} are the same file, {named[flag]}; it would be overwritten"
+                )
+        folder = Path(path).parent
+        if flag != "INPUT" and not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise click.UsageError(
+                f"{flag} {named[flag]} cannot be written: there is no folder {folder} to write in"
+            )
     if (options["on_error"] == "quarantine") != (options["quarantine"] is not None):
         raise click.UsageError("--on-error quarantine and --quarantine FILE go together")
     if options.get("resume") and not options["checkpoint"]:
@@ -223,6 +270,8 @@ def _errors() -> Iterator[None]:
     """Turn what can go wrong into a message and exit status 1."""
     try:
         yield
+    except ParameterError as error:
+        raise click.UsageError(str(error)) from error
     except StreamGPError as error:
         raise click.ClickException(str(error)) from error
     except BrokenPipeError:
@@ -259,11 +308,13 @@ class _Stop:
 
 
 def _start(
-    ctx: click.Context, source: str, options: dict[str, Any]
+    ctx: click.Context, source: str, options: dict[str, Any], stop: _Stop
 ) -> tuple[Session, Reader, dict[str, Any]]:
     """Begin a run, or go on with one."""
     path = options["checkpoint"]
     kept: dict[str, Any] = {}
+    if path is not None:
+        checkpoint.clean(path)
     if path is not None and path.exists():
         if not options["resume"]:
             raise ParameterError(f"{path} is there already; go on from it with --resume, or remove it")
@@ -272,17 +323,24 @@ def _start(
         if not kept:
             raise ParameterError(f"{path} holds a model, but no run to go on with")
         options = _as_before(ctx, options, kept, path)
-    about: dict[str, Any] = {name: options[name] for name in KEPT}
+    asked = {name: options[name] for name in KEPT}
     place = Place(*kept["place"]) if kept else Place()
     reader = open_table(
         source, place, format=options["format_"], delimiter=options["delimiter"], header=not options["no_header"],
-        columns=options["columns"] or (kept.get("columns") if source == "-" else None), replay=options["replay"],
+        columns=options["columns"] or (kept.get("names") if source == "-" else None), replay=options["replay"],
+        whole_lines=path is not None, stopped=stop,
     )  # fmt: skip
-    about |= {"columns": tuple(reader.columns), "source": source}
+    names = tuple(reader.columns)
+    if kept and names != kept["names"]:
+        raise DataError(f"{source} has the columns {_few(names)}; those of {path} are {_few(kept['names'])}")
     if kept and kept["mark"] and _mark(source, place) != kept["mark"]:
-        raise DataError(f"{source} does not begin as the input did that {path} is about; name that input")
+        raise DataError(
+            f"{source} is not the input that {path} is about: it begins otherwise, or goes on otherwise"
+        )
+    features = kept["learned_from"] if kept else _features(reader, options)
+    about = {**asked, "names": names, "source": source, "asked": asked, "features": features}
+    about |= {"learned_from": features, "files": _files(options)}
     if not kept:
-        about["features"] = _features(reader, options)
         gp = StreamingGPRegressor(
             options["kernel"], method=options["method"], rank=options["rank"], forgetting=options["forgetting"],
             guard=options["guard"], random_state=options["seed"],
@@ -290,12 +348,16 @@ def _start(
     sizes = kept.get("sizes", (0, 0))
     session = Session(
         gp, about["targets"], about["level"], options["on_error"],
-        _writer(options["output"], about["targets"], sizes[0]),
+        _writer(options["output"], about["targets"], sizes[0], header=not kept),
         Quarantine(None if options["quarantine"] is None else str(options["quarantine"]), sizes[1]),
         Tally.of(kept["tally"]) if kept else Tally(len(about["targets"])),
         _saver(path, about) if path is not None else None, options["every"], place=place,
     )  # fmt: skip
     return session, reader, about
+
+
+def _files(options: dict[str, Any]) -> dict[str, str | None]:
+    return {name: None if options[name] is None else str(options[name]) for name in ("output", "quarantine")}
 
 
 def _as_before(
@@ -304,12 +366,17 @@ def _as_before(
     """Take the options that a run began with; others that are given now would be another run."""
     asked = click.core.ParameterSource.COMMANDLINE
     for name in KEPT:
-        if ctx.get_parameter_source(name) == asked and options[name] != kept[name]:
-            flag = "target" if name == "targets" else name
+        if ctx.get_parameter_source(name) == asked and options[name] != kept["asked"][name]:
+            flag = {"targets": "target", "no_header": "no-header", "format_": "format"}.get(name, name)
             raise ParameterError(
-                f"{path} is a run with --{flag} {_shown(kept[name])}; leave the option out, or start another"
+                f"{path} is a run with --{flag} {_shown(kept['asked'][name])}; leave the option out, or start another"
             )
-    return {**options, **{name: kept[name] for name in KEPT}}
+    for name, before in kept["files"].items():
+        if _files(options)[name] != before:
+            raise ParameterError(
+                f"{path} is a run with {f'--{name} {before}' if before else f'no --{name}'}; go on with the same"
+            )
+    return {**options, **{name: kept["asked"][name] for name in KEPT}}
 
 
 def _shown(value: Any) -> str:
@@ -317,23 +384,27 @@ def _shown(value: Any) -> str:
 
 
 def _mark(source: str, place: Place) -> str:
-    """Know an input again by its first bytes, of those that were passed; a pipe cannot be known."""
+    """Know an input again by the first and the last bytes of those that were passed; a pipe cannot be known."""
     if source == "-" or not Path(source).is_file():
         return ""
     with open(source, "rb") as file:
-        return hashlib.sha256(file.read(min(4096, place.offset))).hexdigest()
+        begin = file.read(min(4096, place.offset))
+        if Path(source).stat().st_size >= place.offset:
+            file.seek(max(0, place.offset - 4096))
+        return hashlib.sha256(begin + file.read(min(4096, place.offset))).hexdigest()
 
 
 def _features(reader: Reader, options: dict[str, Any]) -> tuple[str, ...]:
     if not options["targets"]:
         raise ParameterError(f"say what to predict with --target; the columns are {_few(reader.columns)}")
+    known = reader.columns if not reader.open_ended else [*reader.columns, *options["targets"]]
     for flag, names in (
         ("target", options["targets"]),
         ("features", options["features"]),
         ("ignore", options["ignore"]),
     ):
         for name in names:
-            if name not in reader.columns:
+            if name not in known:
                 raise ParameterError(f"--{flag} {name} is none of the columns {_few(reader.columns)}")
     both = set(options["targets"]) & set(options["features"])
     if both:
@@ -351,15 +422,20 @@ def _few(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def _writer(output: str | None, targets: Sequence[str], size: int = 0) -> Writer | None:
+def _writer(
+    output: str | None, targets: Sequence[str], size: int = 0, *, header: bool = True
+) -> Writer | None:
     if output is None:
         return None
     names = [f"{target}{end}" for target in targets for end in ("", "_std", "_low", "_high")]
-    return (
-        ParquetWriter(output, names)
-        if output.lower().endswith(".parquet")
-        else CsvWriter(output, names, size)
-    )
+    twice = sorted({name for name in ["line", *names] if ["line", *names].count(name) > 1})
+    if twice:
+        raise ParameterError(
+            f"the output would have two columns called {twice[0]}; rename a target in the input"
+        )
+    if output.lower().endswith(".parquet"):
+        return ParquetWriter(output, names)
+    return CsvWriter(output, names, size, header=header)
 
 
 def _saver(path: Path, about: dict[str, Any]) -> Callable[[Session, Place], None]:
@@ -382,8 +458,7 @@ def _live(
 ) -> Iterator[Callable[[], None]]:
     """Show a line that follows the run, with a bar where the end is known."""
     columns = (
-        BarColumn(bar_width=20),
-        TaskProgressColumn(),
+        BarColumn(bar_width=8),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
     )
@@ -406,7 +481,7 @@ def _live(
 
 def _line(session: Session, rate: float, targets: Sequence[str]) -> str:
     tally, gp = session.tally, session.gp
-    parts = [f"{tally.rows:,} rows", f"{rate:,.0f}/s"]
+    parts = [f"{tally.rows:,}", f"{rate:,.0f}/s"]
     lately = tally.lately()
     if lately:
         error = lately[0] * tally.spread[0] if len(targets) == 1 else lately[0]
@@ -415,7 +490,7 @@ def _line(session: Session, rate: float, targets: Sequence[str]) -> str:
             f"in {session.level:.0%}: {lately[1]:.1%}",
         ]
     if gp.__sklearn_is_fitted__():
-        parts += [f"rank {gp.rank_}", f"tr K left {gp.trace_error_share_:.2%}"]
+        parts += [f"rank {gp.rank_}", f"left {gp.trace_error_share_:.1%}"]
     if tally.bad or tally.impossible:
         parts.append(f"{tally.bad + tally.impossible:,} bad")
     return " · ".join(parts)
@@ -481,18 +556,18 @@ def predict(model: Path, source: str, **options: Any) -> None:
     """
     console = Console(stderr=True, quiet=options["quiet"])
     options["output"] = options["output"] or "-"
-    _check(options)
-    with _errors():
+    _check({**options, "checkpoint": model}, source)
+    stop = _Stop()
+    with _errors(), stop.listening():
         gp, more = load_with_more(model)
         reader = open_table(
             source, format=options["format_"], delimiter=options["delimiter"], header=not options["no_header"],
             columns=options["columns"],
         )  # fmt: skip
         features = _learned_from(gp, more)
-        targets = tuple(
-            more.get("targets")
-            or (f"y{j + 1}" if len(gp.y_scale_) > 1 else "y" for j in range(len(gp.y_scale_)))
-        )
+        # Rows come as arrays in the order of these names.
+        gp.__dict__.pop("feature_names_in_", None)
+        targets = tuple(more.get("targets") or gp.target_names_)
         if not features:
             features = tuple(name for name in reader.columns if name not in targets)
             if len(features) != gp.n_features_in_:
@@ -508,8 +583,7 @@ def predict(model: Path, source: str, **options: Any) -> None:
             gp, targets, options["level"], options["on_error"], _writer(options["output"], targets),
             Quarantine(None if options["quarantine"] is None else str(options["quarantine"])), Tally(len(targets)),
         )  # fmt: skip
-        stop = _Stop()
-        with stop.listening(), _live(console, session, reader, targets) as show:
+        with _live(console, session, reader, targets) as show:
             for _ in session.run(reader.batches(features, targets, options["batch"]), stop, learn=False):
                 show()
         if session.writer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -60,6 +61,7 @@ def _rows_of_tables() -> dict[tuple[str, str], dict[str, Any]]:
         ("I", "RGP"): {**fixed, "method": "rgp"},
         ("I", "BRMF"): {**fixed, "method": "brmf"},
         ("I", "SRMF"): {**fixed, "method": "srmf"},
+        ("I", "SRMF, as printed"): {**fixed, "method": "srmf", "variant": "literal"},
         ("I", "NRMF, tuned once"): {**once, "method": "nrmf", "refactor": True},
         ("I", "BRMF, tuned once"): {**once, "method": "brmf"},
         ("I", "SRMF, tuned once"): {**once, "method": "srmf"},
@@ -68,6 +70,12 @@ def _rows_of_tables() -> dict[tuple[str, str], dict[str, Any]]:
         ("II", "continuous"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "continuous"},
         ("II", "initial"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "initial"},
         ("II", "SRMF, no optimisation"): {**polynomial, "method": "srmf", "tune": "none"},
+        ("II", "SRMF as printed, no optimisation"): {
+            **polynomial,
+            "method": "srmf",
+            "tune": "none",
+            "variant": "literal",
+        },
         ("II", "SRMF, continuous"): {**polynomial, "method": "srmf", "tune": "continuous"},
         ("III", "NRMF"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "initial"},
         ("III", "BRMF"): {**polynomial, "method": "brmf", "tune": "initial"},
@@ -117,7 +125,8 @@ def run_cell(cell: Cell, data: Dataset, seed: int, advance: Callable[[], None]) 
     rmse = [None if r.rmse is None else scale * r.rmse for r in records]
     return {
         **{k: v for k, v in asdict(cell).items() if k != "arguments"},
-        "arguments": {k: str(v) for k, v in cell.arguments},
+        "rows": X.shape[0],
+        "arguments": {k: str(v) for k, v in arguments.items()},
         "rmse": rmse,
         "seconds": [r.predict_seconds + r.update_seconds + r.tuning_seconds for r in records],
         "tuning_seconds": [r.tuning_seconds for r in records],
@@ -148,9 +157,16 @@ class Store:
                     f"{path} holds results of other settings, data or code; remove it or give another --output"
                 )
             self.content = kept
-            if kept["about"]["lines"] != about["lines"]:
+            lines = kept["about"]["lines"]
+            for line in about["lines"]:
                 # Another day or machine: the page says so.
-                kept["about"]["lines"].append("Gone on with: " + about["lines"][1])
+                if line not in lines and f"Gone on with: {line}" not in lines:
+                    lines.append(f"Gone on with: {line}")
+
+    def took(self, seconds: float) -> None:
+        """Add to the time of all runs, and save."""
+        self.content["about"]["seconds"] = self.content["about"].get("seconds", 0.0) + seconds
+        self.save()
 
     def save(self) -> None:
         """Write and rename."""
@@ -193,12 +209,14 @@ def run_all(
                 for _ in range(batches):
                     advance()
                 continue
+            began = time.perf_counter()
             store.content["runs"][cell.key] = run_cell(cell, dataset, seed, advance)
-            store.save()
+            store.took(time.perf_counter() - began)
         for title, study in studies.STUDIES.items():
             key = f"{title} | {name}"
             advance = started(key, 1)
             if key not in store.content["studies"]:
+                began = time.perf_counter()
                 store.content["studies"][key] = study(dataset, quick=quick, seed=seed)
-                store.save()
+                store.took(time.perf_counter() - began)
             advance()

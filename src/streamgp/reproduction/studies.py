@@ -103,7 +103,7 @@ def fixed(data: Dataset, *, quick: bool, seed: int) -> dict[str, Any]:
     """Give the error of the exact GP of the first batch, by length-scale and noise: all that self-training can say."""
     n = min(1000 if quick else data.X.shape[0], data.X.shape[0])
     X, y, scale = first_batch_units(data.X[:n], data.y[:n, 0])
-    lengths, noises = (0.25, 0.5, 1.0, 2.0, 2.5, 4.0, 8.0), (1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
+    lengths, noises = (0.12, 0.25, 0.5, 1.0, 2.0, 2.5, 4.0, 8.0), (1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0)
     table = []
     for length in lengths:
         K = SquaredExponential(length * X.shape[1] ** 0.5).block(X, X[:BATCH])
