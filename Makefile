@@ -3,11 +3,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint reproduce clean
+.PHONY: help demo test lint reproduce bench docs clean
 help:
 	@echo "make demo    simulate a robot arm, compare the methods, draw a picture (build/demo.png)"
 	@echo "make test    run the test suite"
 	@echo "make reproduce  run the paper's experiments (STREAMGP_DATA names the folder of the data)"
+	@echo "make bench   run the peers beside streamgp (STREAMGP_DATA names the folder of the data; installs PyTorch)"
+	@echo "make docs    build the documentation (build/docs/index.html)"
 	@echo "make lint    style, types and the import contract"
 	@echo "make clean   remove .venv and everything built"
 
@@ -30,6 +32,21 @@ test: .venv/.dev-ready
 
 reproduce: .venv/.dev-ready
 	$(BIN)/streamgp reproduce --output build/reproduction
+
+.venv/.bench-ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PIP) -e ".[bench]"
+	@touch $@
+
+bench: .venv/.bench-ready
+	$(BIN)/streamgp bench --output build/bench
+
+.venv/.docs-ready: .venv/.dev-ready
+	$(PIP) -e ".[docs]"
+	@touch $@
+
+docs: .venv/.docs-ready
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 lint: .venv/.dev-ready
 	$(BIN)/ruff check .

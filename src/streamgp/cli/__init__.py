@@ -1,10 +1,11 @@
-"""The command line: ``streamgp run | predict | info | demo | reproduce``."""
+"""The command line: ``streamgp run | predict | info | demo | reproduce | bench``."""
 
 from __future__ import annotations
 
 import click
 
 from .. import __version__
+from .bench import bench
 from .demo import demo
 from .reproduce import reproduce
 from .run import info, predict, run
@@ -16,5 +17,5 @@ def main() -> None:
     """Gaussian process regression for data that never stops coming."""
 
 
-for _command in (run, predict, info, demo, reproduce):
+for _command in (run, predict, info, demo, reproduce, bench):
     main.add_command(_command)

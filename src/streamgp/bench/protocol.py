@@ -1,0 +1,129 @@
+"""One peer on one stream, in a process of its own: error, density, coverage, seconds, memory, growth."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..datasets import load_abalone
+from ..errors import DataError
+from ..evaluation import score
+from .peers import PEERS, Given
+
+SETS = {"abalone": "Abalone", "sarcos_test": "SARCOS-test", "elevators": "elevators", "kin40k": "kin40k"}
+FIRST, BATCH = 500, 100
+# Share of a core that other processes may use while a peer runs.
+CONTENDED = 0.25
+
+
+def stream(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, Given]:
+    """Give rows and targets, standardised with the first 500, and the hyperparameters that all share."""
+    try:
+        given = json.loads((folder / "benchmark_hyperparameters.json").read_text())[name]
+        if name == "abalone":
+            data = load_abalone(folder)
+            X, y = data.X[:4000], data.y[:4000, 0]
+        elif name == "sarcos_test":
+            with np.load(folder / "sarcos_subset.npz") as file:
+                rows = np.flatnonzero(file["source"] == 1)[:4400]
+                X, y = file["X"][rows].astype(float), file["Y"][rows, 0].astype(float)
+        else:
+            with np.load(folder / f"{name}.npz") as file:
+                order = np.random.default_rng(0).permutation(len(file["X"]))[:10_000]
+                X, y = file["X"][order].astype(float), file["y"].ravel()[order].astype(float)
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(f"the stream {name} cannot be read from {folder}: {error}") from error
+    spread = X[:FIRST].std(axis=0)
+    X = (X - X[:FIRST].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    y = (y - y[:FIRST].mean()) / y[:FIRST].std()
+    return X, y, Given(given["c"], np.array(given["ls"]), given["s2"])
+
+
+def run(folder: Path, name: str, peer: str, budget: float) -> dict[str, Any]:
+    """Predict each batch, then learn it, until the stream ends or `budget` seconds are spent."""
+    warnings.simplefilter("ignore")
+    X, y, given = stream(folder, name)
+    model = PEERS[peer][0](given)
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.perf_counter()
+    model.learn(X[:FIRST], y[:FIRST])
+    spent = time.perf_counter() - began
+    seconds, rows, found = [], [], []
+    for i in range(FIRST, len(y), BATCH):
+        part = slice(i, i + BATCH)
+        began = time.perf_counter()
+        mean, std = model.predict(X[part])
+        model.learn(X[part], y[part])
+        took = time.perf_counter() - began
+        seconds.append(took)
+        rows.append(len(y[part]))
+        found.append(score(y[part], np.asarray(mean), np.asarray(std)))
+        spent += took
+        if spent > budget:
+            break
+    errors, densities, covered = np.array(found).T
+    n = FIRST + np.cumsum(rows)
+    late = n > n[-1] / 2
+    growth = None
+    if late.sum() >= 8:
+        # Means of stretches: single slow batches say nothing of the growth.
+        parts = np.array_split(np.flatnonzero(late), 6)
+        growth = float(
+            np.polyfit(
+                [np.log(n[p].mean()) for p in parts],
+                [np.log(np.mean(np.array(seconds)[p])) for p in parts],
+                1,
+            )[0]
+        )
+    return {
+        "peer": peer, "set": name, "settings": PEERS[peer][1], "rows": int(n[-1]), "all_rows": len(y),
+        "rmse": float(np.sqrt(np.average(errors**2, weights=rows))),
+        "nlpd": float(np.average(densities, weights=rows)),
+        "coverage": float(np.average(covered, weights=rows)),
+        "seconds": float(np.mean(seconds)), "last_seconds": float(np.median(seconds[-5:])), "growth": growth,
+        "memory_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) / 1024,
+    }  # fmt: skip
+
+
+def run_apart(folder: Path, name: str, peer: str, budget: float, tries: int = 3) -> dict[str, Any]:
+    """Run in a process of its own; again where other processes were busy meanwhile."""
+    code = "import sys; from streamgp.bench.protocol import main; main(*sys.argv[1:])"
+    for attempt in range(tries):
+        busy, began = _busy(), time.perf_counter()
+        command = [sys.executable, "-c", code, str(folder), name, peer, str(budget)]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            return {"peer": peer, "set": name, "settings": PEERS[peer][1], "failure": last[:300]}
+        others = max(0.0, _busy() - busy - own) / (time.perf_counter() - began)
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        result |= {"others": others, "tries": attempt + 1}
+        if others < CONTENDED:
+            break
+    return result
+
+
+def _busy() -> float:
+    """Give the seconds that all cores together were not idle; 0 where the system does not tell."""
+    try:
+        fields = [int(v) for v in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    except OSError:
+        return 0.0
+    return (sum(fields[:8]) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def main(folder: str, name: str, peer: str, budget: str) -> None:
+    """Print one result as JSON."""
+    print(json.dumps(run(Path(folder), name, peer, float(budget))))

@@ -1,0 +1,94 @@
+"""``streamgp bench``."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from .. import __version__
+from ..bench.outcome import HEAD, draw, markdown, rows_of
+from ..bench.peers import PEERS
+from ..bench.protocol import SETS, run_apart, stream
+from ..errors import StreamGPError
+
+
+@click.command()
+@click.option(
+    "--data", "folder", required=True, envvar="STREAMGP_DATA",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with the streams and benchmark_hyperparameters.json; or STREAMGP_DATA.",
+)  # fmt: skip
+@click.option(
+    "--set", "sets", multiple=True, type=click.Choice(tuple(SETS)), help="Only these; may be repeated."
+)
+@click.option(
+    "--peer", "peers", multiple=True, type=click.Choice(tuple(PEERS)), help="Only these; may be repeated."
+)
+@click.option(
+    "--budget", default=60.0, show_default=True, type=click.FloatRange(1),
+    help="Seconds after which a peer stops, and the table says where.",
+)  # fmt: skip
+@click.option(
+    "--output", default="bench", show_default=True, type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for bench.json, bench.md and bench.png; a run that was interrupted goes on there.",
+)  # fmt: skip
+def bench(folder: Path, sets: Sequence[str], peers: Sequence[str], budget: float, output: Path) -> None:
+    """Run streamgp beside the peers that people would pick instead, on the same streams.
+
+    Rows are standardised with the first 500, hyperparameters are the same for all that take them, batches of 100
+    are predicted and then learned. Each peer runs in a process of its own, and again where other processes
+    were busy meanwhile. Needs the peers: pip install 'streamgp[bench]'.
+    """
+    console = Console()
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        kept = output / "bench.json"
+        content: dict[str, Any] = {"lines": _about(budget), "budget": budget, "results": {}}
+        if kept.exists():
+            before = json.loads(kept.read_text())
+            if before.get("budget") == budget:
+                content["results"] = before["results"]
+        for name in sets or tuple(SETS):
+            stream(folder, name)  # is it there, before anything runs
+        jobs = [(name, peer) for name in sets or tuple(SETS) for peer in peers or tuple(PEERS)]
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as bars:
+            task = bars.add_task("", total=len(jobs))
+            for name, peer in jobs:
+                key = f"{peer} | {name}"
+                bars.update(task, description=key)
+                if key not in content["results"]:
+                    content["results"][key] = run_apart(folder, name, peer, budget)
+                    kept.write_text(json.dumps(content, indent=1))
+                bars.advance(task)
+        for name in sets or tuple(SETS):
+            table = Table(*HEAD, title=SETS[name])
+            for row in rows_of(content["results"], name):
+                table.add_row(*row)
+            console.print(table)
+        (output / "bench.md").write_text(markdown(content["results"], content["lines"]))
+        draw(content["results"], output / "bench.png")
+    except StreamGPError as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{error.filename or output}: {error.strerror}") from error
+    console.print(f"results: {kept}\ntables:  {output / 'bench.md'}\nfigure:  {output / 'bench.png'}")
+
+
+def _about(budget: float) -> list[str]:
+    from .reproduce import _processor
+
+    return [
+        f"streamgp {__version__}, Python {platform.python_version()}, {_processor()}, {date.today()}. Batches of 100 "
+        f"after a first one of 500; RMSE and NLPD on standardised targets; coverage of normal 90 % intervals, without "
+        f"calibration; a method stops after {budget:g} s. Growth: the power of n of a batch's cost over the last half.",
+    ]
