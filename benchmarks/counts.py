@@ -20,7 +20,7 @@ from typing import Any
 
 from streamgp import StreamingGPRegressor, _arrays
 from streamgp.datasets import load_arm
-from streamgp.kernels import DistancePolynomial, distances
+from streamgp.kernels import BrownianPolynomial, distances
 
 KEPT = Path(__file__).parent / "results" / "counts.json"
 Locals = dict[str, Any]
@@ -70,7 +70,7 @@ CASES: dict[str, tuple[dict[str, Any], int, int, int]] = {
     "brmf": ({"rank": 50, "method": "brmf", "tune": "none"}, 1000, 100, 2),
     "nrmf": ({"method": "nrmf", "tune": "none"}, 1000, 100, 4),
     "srmf, affine": (
-        {"rank": 50, "method": "srmf", "tune": "continuous", "kernel": DistancePolynomial((0.1, 1.0, 1.0)),
+        {"rank": 50, "method": "srmf", "tune": "continuous", "kernel": BrownianPolynomial((0.1, 1.0, 1.0)),
          "objective": "training_error"}, 800, 100, 3,
     ),
 }  # fmt: skip
