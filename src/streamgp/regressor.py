@@ -89,14 +89,14 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         that jumps that far and stays there is never learned.
     mixed_precision : bool
         For float32 data, sum the products of a batch in float32 and only the batches in float64 (pivoted). On a GPU
-        whose tensor cores are allowed for float32 this is several times faster; the noise must stay clear of
+        whose tensor cores are allowed for float32 it is a little faster (docs, scale); the noise must stay clear of
         their rounding.
     random_state : int, RandomState or None
         Seeds every draw; an int makes runs repeat exactly.
 
     Attributes
     ----------
-    kernel_, noise_ : the kernel without white noise, and the noise variance, of (y − y_offset_)/y_scale_
+    kernel_, noise_ : the kernel without white noise, and the noise variance, of `(y − y_offset_)/y_scale_`
     y_offset_, y_scale_ : (q,)
     n_samples_seen_ : int
     refused_, n_refused_ : which rows of the last batch the guard left out, (b,), and how many in all
