@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..report import new_figure
 from .protocol import SETS
 
@@ -40,8 +42,10 @@ def _verdict(result: Mapping[str, Any], ours: Mapping[str, Any] | None) -> str:
     """Say in a few words how a peer stands against `pivoted 500`, over the rows that it reached."""
     if ours is None or "failure" in ours or result["peer"] in OURS:
         return ""
-    faster = result["seconds"] / ours["seconds"]
-    worse = result["rmse"] / ours["rmse"] - 1.0
+    shared = min(len(result["batches"]), len(ours["batches"]))
+    theirs, mine = (np.array(r["batches"][:shared]) for r in (result, ours))
+    faster = theirs[:, 1].mean() / mine[:, 1].mean()
+    worse = float(np.sqrt((theirs[:, 0] ** 2).mean() / (mine[:, 0] ** 2).mean())) - 1.0
     time = f"{faster:.0f} × slower" if faster >= 1 else f"{1 / faster:.1f} × faster"
     error = "as accurate" if abs(worse) < 0.005 else f"{abs(worse):.1%} {'worse' if worse > 0 else 'better'}"
     return f"{error}, {time}"

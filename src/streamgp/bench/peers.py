@@ -90,7 +90,7 @@ class Goppy:
         from goppy import OnlineGP, SquaredExponentialKernel
 
         # Its kernel has one length-scale: rows are scaled instead.
-        self.lengths, self.noise = given.lengths, given.noise
+        self.lengths = given.lengths
         self.gp = OnlineGP(SquaredExponentialKernel(np.array([1.0]), given.variance), noise_var=given.noise)
 
     def learn(self, X: np.ndarray, y: np.ndarray) -> None:
@@ -98,9 +98,9 @@ class Goppy:
         self.gp.add(X / self.lengths, y[:, None])
 
     def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Give mean and deviation, noise added."""
+        """Give mean and deviation; its variance has the noise in it."""
         out = self.gp.predict(X / self.lengths, what=("mean", "mse"))
-        return out["mean"][:, 0], np.sqrt(np.maximum(out["mse"], 0.0) + self.noise)
+        return out["mean"][:, 0], np.sqrt(np.maximum(out["mse"], 1e-12))
 
 
 class GPyTorchExact:

@@ -90,6 +90,7 @@ def run(folder: Path, name: str, peer: str, budget: float) -> dict[str, Any]:
         "nlpd": float(np.average(densities, weights=rows)),
         "coverage": float(np.average(covered, weights=rows)),
         "seconds": float(np.mean(seconds)), "last_seconds": float(np.median(seconds[-5:])), "growth": growth,
+        "batches": [[float(e), float(t)] for e, t in zip(errors, seconds, strict=True)],
         "memory_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) / 1024,
     }  # fmt: skip
 

@@ -1,0 +1,56 @@
+"""`streamgp bench`: our own methods through the whole path; peers where they are installed."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from conftest import DATA
+from streamgp.bench.peers import PEERS, Given
+from streamgp.cli import main
+
+
+@pytest.mark.parametrize("name", list(PEERS))
+def test_every_peer_learns_a_plain_function_and_knows_how_sure_it_is(name):
+    needed = {"GPyTorch": "gpytorch", "goppy": "goppy", "river": "river"}
+    for start, module in needed.items():
+        if name.startswith(start):
+            pytest.importorskip(module)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (700, 2))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(700)
+    peer = PEERS[name][0](Given(1.0, np.array([1.5, 2.0]), 0.01))
+    for i in (0, 500, 600):
+        if i:
+            mean, std = peer.predict(X[i : i + 100])
+            assert mean.shape == std.shape == (100,)
+            assert np.isfinite(mean).all()
+            assert (std > 0).all()
+        peer.learn(X[i : i + 500 if i == 0 else i + 100], y[i : i + 500 if i == 0 else i + 100])
+    # A line cannot follow the sine; a variational GP has taken few steps.
+    assert np.sqrt(np.mean((mean - y[600:]) ** 2)) < 0.35
+
+
+def test_the_whole_path_leaves_results_tables_and_a_figure(tmp_path):
+    if not (DATA / "abalone.data").exists():
+        pytest.skip(f"real data is not there: {DATA}")
+    command = ["bench", "--data", str(DATA), "--set", "abalone", "--budget", "1", "--output", str(tmp_path)]
+    for peer in ("pivoted 100", "pivoted 500", "random Fourier 500"):
+        command += ["--peer", peer]
+    outcome = CliRunner().invoke(main, command)
+    assert outcome.exit_code == 0, outcome.output
+    results = json.loads((tmp_path / "bench.json").read_text())["results"]
+    assert set(results) == {f"{p} | abalone" for p in ("pivoted 100", "pivoted 500", "random Fourier 500")}
+    assert all("failure" not in r for r in results.values())
+    assert "against pivoted 500" in (tmp_path / "bench.md").read_text()
+    assert (tmp_path / "bench.png").stat().st_size > 10_000
+    before = (tmp_path / "bench.json").stat().st_mtime_ns
+    assert CliRunner().invoke(main, command).exit_code == 0  # nothing is run again
+    assert (tmp_path / "bench.json").stat().st_mtime_ns == before
+
+
+def test_without_data_the_error_says_so(tmp_path):
+    outcome = CliRunner().invoke(main, ["bench", "--data", str(tmp_path), "--output", str(tmp_path / "o")])
+    assert outcome.exit_code == 1
+    assert "cannot be read" in outcome.output
