@@ -270,3 +270,94 @@ def test_without_a_client_a_local_cluster_does_it(tmp_path):
     rows, error = done.stdout.split()
     assert int(rows) == 4000
     assert float(error) < 0.1
+
+
+# What a reader found
+
+
+def test_small_partitions_are_all_learned(client):
+    X, y = data(1000)
+    assert StreamingGPRegressor(rank=20, random_state=0).fit(*lazy(X, y, 5)).n_samples_seen_ == 1000
+    gp = StreamingGPRegressor(method="rgp", rank=300, random_state=0).fit(*lazy(X, y, 40))
+    assert gp.n_samples_seen_ == 1000
+
+
+def test_answers_are_not_those_of_before(client):
+    X, y = data(3000)
+    gp = StreamingGPRegressor(rank=40, random_state=0, **FIXED).fit(*lazy(X[:500], y[:500], 250))
+    before = gp.predict(X[:5], return_std=True)[0]
+    gp.partial_fit(*lazy(X[500:], y[500:]))
+    after = gp.predict(X[:5], return_std=True)[0]
+    assert (before != after).all()
+    np.testing.assert_array_equal(after, gp.predict(X[:5]))
+
+
+@pytest.mark.parametrize("given", [{"guard": 10}, {"memory": "rows"}])
+def test_what_looks_at_rows_in_order_is_refused(client, given):
+    with pytest.raises(ParameterError, match="leave it out with Dask"):
+        StreamingGPRegressor(rank=20, **given).fit(*lazy(*data(1000)))
+
+
+def test_targets_are_matched_by_name(client):
+    import pandas as pd
+
+    X, y = data(2000)
+    table = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y, z=1 - y), npartitions=4)
+    rows = table[["a", "b", "c"]]
+    gp = StreamingGPRegressor(rank=40, random_state=0, **FIXED).fit(rows, table[["y", "z"]])
+    before = gp.predict(rows).compute()
+    after = gp.partial_fit(rows, table[["z", "y"]]).predict(rows).compute()
+    assert np.abs(after - before).max() < 0.2
+    with pytest.raises(InputError, match="columns"):
+        StreamingGPRegressor(rank=40, **FIXED).fit(rows, table["y"]).partial_fit(rows, table["z"])
+    numbered = dd.from_pandas(pd.DataFrame(X), npartitions=4)
+    gp = StreamingGPRegressor(rank=40, random_state=0, **FIXED).fit(numbered, lazy(X, y, 500)[1].rechunk(500))
+    np.testing.assert_allclose(gp.predict(numbered).compute(), gp.predict(X), rtol=1e-9)
+
+
+def test_empty_partitions_and_columns_in_chunks_are_no_trouble(client):
+    X, y = data(2000)
+    rows, targets = (
+        da.from_array(X, chunks=(500, 1)),
+        da.from_array(np.column_stack([y, -y]), chunks=(500, 1)),
+    )
+    few = da.from_array(np.arange(2000), chunks=500) < 1200
+    gp = StreamingGPRegressor(rank=40, random_state=0, **FIXED).fit(rows[few], targets[few])
+    assert gp.n_samples_seen_ == 1200
+    assert gp.predict(rows[few]).compute().shape == (1200, 2)
+
+
+def test_forgetting_keeps_count_and_says_that_it_forgot(client):
+    X, y = data(2000)
+    gp = StreamingGPRegressor(rank=40, random_state=0, forgetting=0.5, **FIXED).fit(
+        *lazy(X[:1000], y[:1000], 500)
+    )
+    gp.partial_fit(*lazy(X[1000:], y[1000:], 500))
+    assert gp.n_samples_seen_ == 2000
+    assert gp._stream.model.faded
+
+
+def test_wrong_arguments_are_the_documented_errors(client):
+    X, y = data(1000)
+    gp = StreamingGPRegressor(rank=20, random_state=0, **FIXED).fit(X, np.column_stack([y, -y]))
+    rows, targets = lazy(X, y, 500)
+    for call in (
+        lambda: gp.learn_streams([(rows, targets)]),
+        lambda: gp.learn_streams([]),
+        lambda: gp.learn_streams([(X, y)]),
+        lambda: gp.unlearn(rows, targets),
+        lambda: gp.fit(rows, None),
+        lambda: gp.fit(rows, targets[:, None, None]),
+        lambda: gp.fit(rows.astype(str), targets),
+        lambda: gp.fit(rows + 1j, targets),
+    ):
+        with pytest.raises(InputError):
+            call()
+    assert gp.n_samples_seen_ == 1000
+
+
+def test_single_precision_comes_back_as_it_came(client):
+    X, y = data(2000)
+    rows, targets = lazy(X.astype(np.float32), y.astype(np.float32), 500)
+    gp = StreamingGPRegressor(rank=40, random_state=0, **FIXED).fit(rows, targets)
+    assert gp.predict(rows).dtype == gp.predict(rows).compute().dtype == np.float32

@@ -448,8 +448,12 @@ def _set_threads(pool: Any, n_threads: int) -> None:
 def workers() -> int:
     """Count the threads that row blocks may use: the cores given to this process, or OMP_NUM_THREADS."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    return max(1, min(cores, int(limit) if limit.isdigit() and limit != "0" else cores))
+    return max(1, min(cores(), int(limit) if limit.isdigit() and limit != "0" else cores()))
+
+
+def cores() -> int:
+    """Count the cores given to this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def slices(n_rows: int, size: int) -> list[slice]:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from . import validation
-from ._arrays import cast, one_blas_thread, workers
+from ._arrays import cast, cores, is_foreign, one_blas_thread
 from .errors import InputError, ParameterError, StreamGPError
-from .models.base import Summary
+from .models.base import Recent, Summary
 from .stream import Settings, Stream
 
 # Partitions that the sample is drawn from, and rows of it for each pivot.
@@ -53,15 +53,17 @@ class Partitions:
     lengths: tuple[int, ...] | None
 
     @classmethod
-    def of(cls, X: Any, y: Any = None) -> Partitions:
+    def of(cls, X: Any, y: Any = None, *, labelled: bool = False) -> Partitions:
         """Take Dask arrays or data frames apart; rows of y are cut as those of X are."""
+        if not is_lazy(X) or (labelled and not is_lazy(y)):
+            raise InputError("X and y must both be collections of Dask's; give both alike")
         if getattr(X, "ndim", None) != 2:
             raise InputError(
                 f"X has {getattr(X, 'ndim', 'no')} dimensions; give a Dask array or frame (n, d)"
             )
         # Not optimised on their own: X and y of one table would each make that table.
         framed = hasattr(X, "columns")
-        names = tuple(str(name) for name in X.columns) if framed else None
+        names = tuple(X.columns) if framed else None
         lengths = None
         if framed:
             rows = list(X.to_delayed(optimize_graph=False))
@@ -76,42 +78,62 @@ class Partitions:
             return cls(tuple((row, None) for row in rows), names, None, dtype, lengths)
         if not is_lazy(y):
             raise InputError("X is a collection of Dask's and y is not; give both alike")
+        if getattr(y, "ndim", 1) not in (1, 2):
+            raise InputError(f"y has {y.ndim} dimensions; give (n,) or (n, q)")
+        if hasattr(y, "rechunk") and y.ndim == 2:
+            y = y.rechunk({1: -1})
         if lengths is not None and hasattr(y, "rechunk") and not np.isnan(y.chunks[0]).any():
             if int(y.shape[0]) != sum(lengths):
                 raise InputError(
                     f"X has {sum(lengths)} rows, y {int(y.shape[0])}; give a target for each row"
                 )
-            y = y.rechunk({0: lengths, **({1: -1} if y.ndim == 2 else {})})
+            y = y.rechunk({0: lengths})
         labels = list(np.ravel(np.array(y.to_delayed(optimize_graph=False), dtype=object)))
         if len(labels) != len(rows):
             raise InputError(f"X has {len(rows)} partitions, y {len(labels)}; give both the same")
         targets = None
         if hasattr(y, "columns"):
-            targets = tuple(str(name) for name in y.columns)
+            targets = tuple(y.columns)
         elif isinstance(getattr(y, "name", None), str) and hasattr(y, "to_frame"):
             targets = (y.name,)
         return cls(tuple(zip(rows, labels, strict=True)), names, targets, dtype, lengths)
 
-    def ordered(self, names: Sequence[str] | None) -> Partitions:
+    def ordered(self, names: Sequence[str] | None, targets: Sequence[str] | None = None) -> Partitions:
         """Bring columns into the order in which a model learned them."""
-        if names is None or self.names is None or tuple(names) == self.names:
-            return self
-        if sorted(names) != sorted(self.names):
-            raise InputError(
-                f"X has the columns {', '.join(self.names)}; the model learned {', '.join(names)}"
-            )
-        return replace(self, names=tuple(names))
+        return replace(
+            self, names=_matched("X", self.names, names), targets=_matched("y", self.targets, targets)
+        )
+
+
+def _matched(
+    what: str, given: tuple[Any, ...] | None, learned: Sequence[str] | None
+) -> tuple[Any, ...] | None:
+    if learned is None or given is None or tuple(learned) == given:
+        return given
+    if sorted(map(str, learned)) != sorted(map(str, given)):
+        raise InputError(
+            f"{what} has the columns {', '.join(map(str, given))}; the model learned {', '.join(map(str, learned))}"
+        )
+    return tuple(learned)
 
 
 # What tasks do
 
 
-def _batch(X: Any, y: Any, number: int, names: Sequence[str] | None, dtype: Any) -> validation.Batch:
+def _batch(X: Any, y: Any, number: int, named: tuple[Any, Any], dtype: Any) -> validation.Batch:
     """Check a partition; an error names it."""
+    names, labels = named
     try:
         if names is not None:
             X = X[list(names)]
+        if labels is not None and hasattr(y, "columns"):
+            y = y[list(labels)]
+        for values in (X, y):
+            kinds = {np.asarray(values).dtype.kind}
+            if not kinds <= set("biufO"):
+                raise TypeError(f"its dtype is {np.asarray(values).dtype}")
         rows = np.ascontiguousarray(np.asarray(X), dtype=dtype)
+        single = np.asarray(y).dtype == np.float32 and dtype == np.float32
         targets = np.ascontiguousarray(np.asarray(y), dtype=np.float64)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
@@ -126,23 +148,27 @@ def _batch(X: Any, y: Any, number: int, names: Sequence[str] | None, dtype: Any)
             f"partition {number} contains NaN or infinity; drop or fill these rows. Nothing was learned."
         )
     one = targets.ndim == 1
-    return validation.Batch(
-        rows, targets[:, None] if one else targets, one, np.result_type(dtype, np.float64)
-    )
+    answers = np.dtype(np.float32 if single else np.float64)
+    return validation.Batch(rows, targets[:, None] if one else targets, one, answers)
 
 
-def _sampled(X: Any, y: Any, number: int, names: Any, dtype: Any, most: int, seed: int) -> validation.Batch:
+def _sampled(
+    X: Any, y: Any, number: int, names: tuple[Any, Any], dtype: Any, most: int, seed: int
+) -> validation.Batch:
     batch = _batch(X, y, number, names, dtype)
     n = batch.X.shape[0]
-    at = np.sort(np.random.default_rng([seed, 29, number]).choice(n, min(n, most), replace=False))
+    at = np.sort(np.random.default_rng([seed, 29, number]).permutation(n)[:most])
     return batch._replace(X=batch.X[at], y=batch.y[at])
 
 
-def _summarised(stream: Stream, X: Any, y: Any, number: int, names: Any, dtype: Any) -> Summary:
+def _summarised(stream: Stream, X: Any, y: Any, number: int, names: tuple[Any, Any], dtype: Any) -> Summary:
     batch = _batch(X, y, number, names, dtype)
     validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
     if batch.X.shape[1] != stream.like.shape[1]:
         raise InputError(f"partition {number} has {batch.X.shape[1]} features, not {stream.like.shape[1]}")
+    if not batch.X.shape[0]:
+        nothing: Summary = stream.model.summary_of_all()  # type: ignore[attr-defined]
+        return nothing
     with one_blas_thread():
         targets = validation.standardised(batch.y, stream.offset, stream.scale)
         summary: Summary = stream.model.summary(  # type: ignore[attr-defined]
@@ -163,51 +189,64 @@ def _added(summaries: Iterator[Summary]) -> Summary:
 
 def begin(settings: Settings, partitions: Partitions) -> Stream:
     """Choose pivots and hyperparameters from a sample, then learn every partition."""
-    _check_method(settings.method)
+    _check_settings(settings)
     with client_or_local() as client:
         sample = _sample(client, partitions, settings)
         with one_blas_thread():
             stream = Stream.begin(settings, sample)
         if stream.waiting is not None:
-            # So few rows that they are their own sample.
+            # So few rows that all of them are the sample.
             return stream
         blank = replace(stream, model=stream.model.blank())  # type: ignore[attr-defined]
-        return _finished(blank, sample, _summary(client, blank, partitions), batches=1)
+        summary = _summary(client, blank, partitions)
+        return _finished(blank, sample, summary, batches=1, rows=round(summary.statistics.count))
 
 
 def learn(stream: Stream, partitions: Partitions, forgetting: float) -> Stream:
     """Learn more partitions with the pivots and hyperparameters as they are."""
-    _check_method(stream.settings.method)
+    _check_settings(stream.settings)
+    if is_foreign(stream.like):
+        raise InputError(
+            "the model was taught with arrays of another library than NumPy; Dask collections are NumPy's"
+        )
     if stream.waiting is not None:
         raise InputError(
             "the first rows still wait for more; learn a batch of 50 rows or more before a Dask collection"
         )
-    model: Any = stream.model
-    if forgetting != 1:
-        model = model.forget(forgetting)
+    before: Any = stream.model
+    model: Any = before.forget(forgetting) if forgetting != 1 else before
     blank = replace(stream, model=model.blank())
     with client_or_local() as client:
         sample = _sample(client, partitions, stream.settings)
         summary = _summary(client, blank, partitions)
-    return _finished(blank, sample, summary.merge(model.summary_of_all()), batches=stream.batches + 1)
+    rows = stream.rows_seen + round(summary.statistics.count)
+    after = _finished(blank, sample, summary.merge(model.summary_of_all()), stream.batches + 1, rows)
+    if getattr(model, "faded", False):
+        return replace(after, model=replace(after.model, faded=True))  # type: ignore[type-var]
+    return after
 
 
-def _finished(blank: Stream, sample: validation.Batch, summary: Summary, batches: int) -> Stream:
+def _finished(blank: Stream, sample: validation.Batch, summary: Summary, batches: int, rows: int) -> Stream:
     """Put the sum into the model; the sample is what new pivots will learn from, and what intervals are judged by."""
     X = cast(sample.X, blank.like.dtype)
     targets = validation.standardised(sample.y, blank.offset, blank.scale)
     with one_blas_thread():
         model = blank.model.with_summary(summary, X, targets)  # type: ignore[attr-defined]
-        rows = round(summary.statistics.count)
         stream = replace(
             blank, model=model, rows_seen=rows, batches=batches, tuned_at=rows,
-            sample=blank.sample.standing_for(rows),
+            sample=blank.sample.standing_for(rows), recent=Recent(),
         )  # fmt: skip
         error, variance, noise = model.left_out(X[-1000:], targets[-1000:])
         return replace(stream, scores=stream.scores.add(error, variance, noise))
 
 
-def _check_method(method: str) -> None:
+def _check_settings(settings: Settings) -> None:
+    method = settings.method
+    for name, value, plain in (("guard", settings.guard, None), ("memory", settings.memory, "bounded")):
+        if value != plain:
+            raise ParameterError(
+                f"{name}={value!r} looks at rows one batch after another; leave it out with Dask"
+            )
     if method not in ("pivoted", "rgp"):
         raise ParameterError(
             f"method={method!r} keeps every row and works on one machine; for Dask collections use 'pivoted' or 'rgp'"
@@ -223,8 +262,15 @@ def _sample(client: Any, partitions: Partitions, settings: Settings) -> validati
     at = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), SAMPLED)).round().astype(int))
     share = -(-most // len(at))
     task = delayed(_sampled, pure=False)
-    tasks = [task(*pairs[i], int(i), partitions.names, partitions.dtype, share, settings.seed) for i in at]
+    named = (partitions.names, partitions.targets)
+    tasks = [task(*pairs[i], int(i), named, partitions.dtype, share, settings.seed) for i in at]
     parts: list[validation.Batch] = _result(client, delayed(list)(tasks))
+    if sum(part.X.shape[0] for part in parts) < FEWEST_SAMPLED and len(at) < len(pairs):
+        # Partitions are small: all of them.
+        rest = sorted(set(range(len(pairs))) - {int(i) for i in at})
+        share = -(-most // len(pairs))
+        tasks = [task(*pairs[i], i, named, partitions.dtype, share, settings.seed) for i in rest]
+        parts += _result(client, delayed(list)(tasks))
     shapes = {(part.X.shape[1], part.y.shape[1], part.one_dimensional) for part in parts}
     if len(shapes) > 1:
         raise InputError("partitions have different numbers of columns; nothing was learned")
@@ -245,7 +291,9 @@ def _summary(client: Any, blank: Stream, partitions: Partitions) -> Summary:
     light = delayed(replace(blank, sample=blank.sample.cleared()), pure=False)
     task = delayed(_summarised, pure=False)
     parts = [
-        delayed(_listed, pure=False)(task(light, *pair, i, partitions.names, partitions.dtype))
+        delayed(_listed, pure=False)(
+            task(light, *pair, i, (partitions.names, partitions.targets), partitions.dtype)
+        )
         for i, pair in enumerate(partitions.pairs)
     ]
     bag = dask.bag.from_delayed(parts)
@@ -301,7 +349,7 @@ def local_cluster(n_workers: int | None = None, **more: Any) -> Any:
     names = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
     with dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": 2**28 for name in names}):
         return LocalCluster(
-            n_workers=n_workers or workers(), threads_per_worker=1, dashboard_address=":0", **more
+            n_workers=n_workers or cores(), threads_per_worker=1, dashboard_address=":0", **more
         )
 
 
@@ -313,6 +361,7 @@ def predict(
     partitions: Partitions,
     parts: int,
     outputs: int | None,
+    dtype: Any,
 ) -> Any:
     """Give what `ask` says of each partition, lazily: `parts` Dask arrays (n,), or (n, q) for q `outputs`."""
     import dask.array
@@ -324,7 +373,7 @@ def predict(
     for i, (rows, _) in enumerate(partitions.pairs):
         length = np.nan if partitions.lengths is None else partitions.lengths[i]
         told = delayed(_told, pure=False)(teller, rows, partitions.names, partitions.dtype)
-        blocks.append(dask.array.from_delayed(told, (length, width), np.float64))
+        blocks.append(dask.array.from_delayed(told, (length, width), dtype))
     table = dask.array.concatenate(blocks, axis=0, allow_unknown_chunksizes=partitions.lengths is None)
     q = outputs or 1
     found = [table[:, i * q : (i + 1) * q] if outputs else table[:, i] for i in range(parts)]
@@ -332,7 +381,12 @@ def predict(
 
 
 def _told(ask: Any, X: Any, names: Sequence[str] | None, dtype: Any) -> np.ndarray:
-    rows = X if names is not None else np.asarray(X, dtype=dtype)
+    if names is None:
+        rows: Any = np.asarray(X, dtype=dtype)
+    else:
+        rows = X[list(names)]
+        if not all(isinstance(name, str) for name in names):
+            rows = rows.to_numpy(dtype=dtype)
     if not len(rows):
         return np.empty((0, ask.width))
     answers = ask(rows)
@@ -349,7 +403,13 @@ def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: floa
     """
     from dask.delayed import delayed
 
-    _check_method(start.settings.method)
+    _check_settings(start.settings)
+    if start.waiting is not None:
+        raise InputError(
+            "the first rows still wait for more; learn a batch of 50 rows or more before streams"
+        )
+    if not streams:
+        raise InputError("there is no stream to learn; give pairs of Dask collections")
     task = delayed(_followed, pure=False)
     blank = replace(
         start,
@@ -362,7 +422,8 @@ def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: floa
     for partitions in streams:
         state = first
         for i, pair in enumerate(partitions.pairs):
-            state = task(state, *pair, i, partitions.names, partitions.dtype, forgetting)
+            named = (partitions.names, partitions.targets)
+            state = task(state, *pair, i, named, partitions.dtype, forgetting)
         ends.append(state)
     with client_or_local() as client:
         merged: Stream = _result(client, delayed(_merged, pure=False)(ends))
@@ -373,10 +434,14 @@ def _followed(
     stream: Stream, X: Any, y: Any, number: int, names: Any, dtype: Any, forgetting: float, size: int = 500
 ) -> Stream:
     batch = _batch(X, y, number, names, dtype)
+    validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
+    if batch.X.shape[1] != stream.like.shape[1]:
+        raise InputError(f"partition {number} has {batch.X.shape[1]} features, not {stream.like.shape[1]}")
     with one_blas_thread():
         for i in range(0, batch.X.shape[0], size):
-            part = batch._replace(X=batch.X[i : i + size], y=batch.y[i : i + size])
-            stream = stream.learn(part, forgetting)
+            part = batch._replace(X=cast(batch.X[i : i + size], stream.like.dtype), y=batch.y[i : i + size])
+            # A partition is a batch: the past fades once for each.
+            stream = stream.learn(part, forgetting if i == 0 else 1.0)
     return stream
 
 

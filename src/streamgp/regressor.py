@@ -190,7 +190,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _learn(self, X: Any, y: Any) -> None:
         validation.check_parameters(self)
         if distributed.is_lazy(X):
-            self._learn_lazily(distributed.Partitions.of(X, y), int(X.shape[1]))
+            self._learn_lazily(distributed.Partitions.of(X, y, labelled=True), int(X.shape[1]))
             return
         y = validation.targets_by_name(self, y, reset=not self._fitted)
         fitted = self._fitted
@@ -218,7 +218,9 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise InputError(
                     f"X has {n_features} features, but the model is expecting {self.n_features_in_}"
                 )
-            partitions = partitions.ordered(getattr(self, "feature_names_in_", None))
+            partitions = partitions.ordered(
+                getattr(self, "feature_names_in_", None), getattr(self, "target_names_in_", None)
+            )
             self._stream = distributed.learn(self._stream, partitions, self.forgetting)
             return
         self._stream = distributed.begin(self._settings, partitions)
@@ -227,7 +229,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             ("feature_names_in_", partitions.names),
             ("target_names_in_", partitions.targets),
         ):
-            if values is not None:
+            if values is not None and all(isinstance(v, str) for v in values):
                 setattr(self, name, np.array(values, dtype=object))
 
     def learn_streams(self, streams: Sequence[tuple[Any, Any]]) -> Self:
@@ -238,8 +240,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         model knows the rows of the streams beside those it knew.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        parts = [distributed.Partitions.of(X, y).ordered(names) for X, y in streams]
+        names, targets = getattr(self, "feature_names_in_", None), getattr(self, "target_names_in_", None)
+        parts = [distributed.Partitions.of(X, y, labelled=True).ordered(names, targets) for X, y in streams]
         learned = distributed.learn_streams(parts, self._stream, self.forgetting)
         with one_blas_thread():
             self._stream = self._stream.merged(learned)
@@ -252,6 +254,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         memory="rows"; for rgp where they are a batch as it was learned and nothing was tuned since.
         """
         check_is_fitted(self)
+        if distributed.is_lazy(X):
+            raise InputError("rows of a Dask collection cannot be unlearned; compute them first")
         fresh = copy.copy(self)
         stream, model = self._stream, self._stream.model
         batch = validation.batch(fresh, X, y, stream.like)
@@ -355,7 +359,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         outputs = None if self._stream.one_dimensional else int(self._stream.scale.shape[0])
         partitions = distributed.Partitions.of(X).ordered(getattr(self, "feature_names_in_", None))
         ask = _Ask(copy.copy(self), options, parts * (outputs or 1))
-        return distributed.predict(ask, partitions, parts, outputs)
+        return distributed.predict(ask, partitions, parts, outputs, self._stream.dtype)
 
     def _reach(self, probability: float, calibrated: bool) -> Any:
         """Give how many standard deviations an interval reaches: a number, or (q,)."""

@@ -244,6 +244,9 @@ class _LineReader:
         self.lines, self.size, self.stopped = lines, lines.size, stopped
         self.place = Place()
         self._left = iter(lines)
+        # Lines read while the columns are looked for.
+        self._read: list[bytes] = []
+        self._beginning = True
 
     def _take(self) -> bytes | None:
         """Give the next line; None while a pipe is silent. Raises StopIteration at the end."""
@@ -251,20 +254,25 @@ class _LineReader:
         if line is not None:
             self.place = Place(self.place.offset + len(line) + self.lines.skipped, self.place.line + 1)
             self.lines.skipped = 0
+            if self._beginning:
+                self._read.append(line)
         return line
 
-    def _unread(self, lines: Sequence[bytes]) -> None:
-        """Give back the first lines: they are rows."""
-        self.place, self._left = Place(), chain(lines, self._left)
+    def _unread(self) -> None:
+        """Give back all lines that were read: they are rows, or blank."""
+        self.place, self._left = Place(), chain(self._read, self._left)
 
     def _go_on(self, place: Place, replay: bool) -> None:
         """Go to where a run stopped; a pipe goes on where its writer stands, unless it sends everything again."""
+        self._beginning = False
         if not place.line:
             return
         if self.lines.skip_to(place.offset):
             self._left = iter(self.lines)
         elif replay:
             while self.place.line < place.line:
+                if self.stopped():
+                    raise KeyboardInterrupt
                 try:
                     self._take()
                 except StopIteration:
@@ -373,10 +381,10 @@ class _Csv(_LineReader):
                     raise DataError(
                         f"the first line has the columns {', '.join(names)}, not {', '.join(columns)}"
                     )
-                self._unread([line])
+                self._unread()
         elif not header:
             self.columns = [str(i + 1) for i in range(len(names))]
-            self._unread([line] if line else [])
+            self._unread()
         elif all(_is_number(name) for name in names):
             raise DataError(
                 f"the first line, {text[:60]!r}, holds numbers and no names of columns; name them with --columns, "
@@ -412,7 +420,9 @@ class _Csv(_LineReader):
             except ValueError:
                 raise ValueError(_first_wrong(cells, self.columns, inputs, labels)) from None
             if "_" in text or not text.isascii():
-                odd = [i for i in (*inputs, *labels) if i is not None and not _is_number(cells[i] or "0")]
+                odd = [
+                    i for i in (*inputs, *labels) if i is not None and not _is_number(cells[i].strip() or "0")
+                ]
                 if odd:
                     raise ValueError(f"{self.columns[odd[0]]}={cells[odd[0]].strip()[:60]!r} is not a number")
             # A sum is finite if all are, and costs less than asking each; one that is not may have overflowed.
@@ -480,8 +490,7 @@ class _JsonLines(_LineReader):
         if found is None:
             raise DataError('no line is an object such as {"x": 1.5, "y": 2}')
         self.columns = found
-        if seen:
-            self._unread(seen)
+        self._unread()
         self._go_on(place, replay)
 
     def _parser(

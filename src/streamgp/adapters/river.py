@@ -103,7 +103,7 @@ class GPRegressor(base.MiniBatchRegressor):
         names = self.names or sorted(X.columns, key=str)
         if len(X) and names:
             self.gp.partial_fit(_rows(X, names), _number(y))
-        self.names = names
+            self.names = names
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the rows of a frame."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -218,9 +219,17 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
         sys.exit(130)
 
 
-def _check(options: dict[str, Any], source: str) -> None:
+def _is_file(stream: Any) -> bool:
+    """Tell whether standard input is a file that was redirected."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _check(options: dict[str, Any], source: str, model: Path | None = None) -> None:
     """Refuse options that do not fit together, before anything is opened."""
-    named = {"INPUT": source} | {
+    named = {"INPUT": "/dev/stdin" if source == "-" and _is_file(sys.stdin) else source} | {
         flag: str(options[name])
         for flag, name in (
             ("--output", "output"), ("--quarantine", "quarantine"), ("--checkpoint", "checkpoint"),
@@ -228,6 +237,8 @@ def _check(options: dict[str, Any], source: str) -> None:
         )
         if options.get(name) is not None
     }  # fmt: skip
+    if model is not None:
+        named["MODEL"] = str(model)
     real = {flag: os.path.realpath(path) for flag, path in named.items() if path != "-"}
     for flag, path in real.items():
         for other, same in real.items():
@@ -239,7 +250,7 @@ def _check(options: dict[str, Any], source: str) -> None:
                     f"{flag} and {other} are the same file, {named[flag]}; it would be overwritten"
                 )
         folder = Path(path).parent
-        if flag != "INPUT" and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        if flag not in ("INPUT", "MODEL") and not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise click.UsageError(
                 f"{flag} {named[flag]} cannot be written: there is no folder {folder} to write in"
             )
@@ -291,7 +302,7 @@ class _Stop:
 
     def _catch(self, number: int, frame: FrameType | None) -> None:
         if self.caught:
-            raise KeyboardInterrupt
+            sys.exit(130)
         self.caught = True
 
     @contextmanager
@@ -327,7 +338,8 @@ def _start(
     place = Place(*kept["place"]) if kept else Place()
     reader = open_table(
         source, place, format=options["format_"], delimiter=options["delimiter"], header=not options["no_header"],
-        columns=options["columns"] or (kept.get("names") if source == "-" else None), replay=options["replay"],
+        columns=options["columns"] or (kept["names"] if kept and not Path(source).is_file() else None),
+        replay=options["replay"],
         whole_lines=path is not None, stopped=stop,
     )  # fmt: skip
     names = tuple(reader.columns)
@@ -372,7 +384,8 @@ def _as_before(
                 f"{path} is a run with --{flag} {_shown(kept['asked'][name])}; leave the option out, or start another"
             )
     for name, before in kept["files"].items():
-        if _files(options)[name] != before:
+        # A quarantine may be added to a run that had none.
+        if _files(options)[name] != before and not (name == "quarantine" and before is None):
             raise ParameterError(
                 f"{path} is a run with {f'--{name} {before}' if before else f'no --{name}'}; go on with the same"
             )
@@ -556,14 +569,17 @@ def predict(model: Path, source: str, **options: Any) -> None:
     """
     console = Console(stderr=True, quiet=options["quiet"])
     options["output"] = options["output"] or "-"
-    _check({**options, "checkpoint": model}, source)
+    _check(options, source, model)
     stop = _Stop()
     with _errors(), stop.listening():
         gp, more = load_with_more(model)
-        reader = open_table(
-            source, format=options["format_"], delimiter=options["delimiter"], header=not options["no_header"],
-            columns=options["columns"],
-        )  # fmt: skip
+        try:
+            reader = open_table(
+                source, format=options["format_"], delimiter=options["delimiter"], header=not options["no_header"],
+                columns=options["columns"], stopped=stop,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            sys.exit(130)
         features = _learned_from(gp, more)
         # Rows come as arrays in the order of these names.
         gp.__dict__.pop("feature_names_in_", None)
@@ -610,7 +626,7 @@ def info(model: Path) -> None:
         "noise": f"{gp.noise_:.4g} of the standardised targets",
         "tr K left": f"{gp.trace_error_share_:.2%}",
         "features": _few(_learned_from(gp, more)) or f"{gp.n_features_in_} without names",
-        "targets": _few([str(n) for n in more.get("targets", ())]) or f"{len(gp.y_scale_)} without names",
+        "targets": _few([str(n) for n in more.get("targets") or gp.target_names_]),
         "tuned": f"tune={gp.tune!r}, {gp.tuning_seconds_:.1f} s in all",
         "90 % interval": f"{_reaches(gp)} standard deviations (a normal one: 1.64)",
     }
