@@ -842,3 +842,23 @@ def test_the_history_of_a_long_run_stays_short(monkeypatch):
     assert len(tally.history) <= POINTS
     assert sum(h[0] for h in tally.history) == 5000
     assert sum(h[2] for h in tally.history) == 50_000
+
+
+def test_a_row_whose_factorisation_fails_is_a_bad_row_and_the_run_goes_on(tmp_path, monkeypatch):
+    from streamgp.errors import NumericalError
+
+    original = streamgp.StreamingGPRegressor.partial_fit
+
+    def fails(self, X, y):
+        if (np.asarray(X)[:, 0] == 1.25).any():
+            raise NumericalError("a factor is not positive definite")
+        return original(self, X, y)
+
+    monkeypatch.setattr(streamgp.StreamingGPRegressor, "partial_fit", fails)
+    write_csv(tmp_path / "t.csv", 200, l150="1.25,1,1,1")
+    outcome = run(
+        tmp_path / "t.csv", "--target", "y", "--rank", 10, "--on-error", "skip", "--save", tmp_path / "m.gp"
+    )
+    assert outcome.exit_code == 0, outcome.output
+    assert "line 150: not to be learned: a factor" in outcome.output
+    assert streamgp.load(tmp_path / "m.gp").n_samples_seen_ == 199

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 import scipy.special
 
-from .errors import DataError, InputError
+from .errors import DataError, InputError, NumericalError
 from .regressor import StreamingGPRegressor
 from .tables import BadRow, Place, Rows, Writer, open_at, synced
 
@@ -281,12 +281,12 @@ class Session:
         """Predict rows; those that the model cannot are bad."""
         try:
             mean, std = self.gp.predict(X, return_std=True)
-        except InputError:
+        except (InputError, NumericalError):
             good = np.ones(len(lines), dtype=bool)
             for i in range(len(lines)):
                 try:
                     self.gp.predict(X[i : i + 1], return_std=True)
-                except InputError as error:
+                except (InputError, NumericalError) as error:
                     good[i] = False
                     self._wrong(lines[i], error, X[i], y[i], bad)
             X, y, lines = X[good], y[good], [n for n, fine in zip(lines, good, strict=True) if fine]
@@ -306,11 +306,11 @@ class Session:
         bad: list[BadRow] = []
         try:
             bad += self._taught(rows, labels, [lines[i] for i in at])
-        except InputError:
+        except (InputError, NumericalError):
             for i in at:
                 try:
                     bad += self._taught(X[i : i + 1], y[i : i + 1], [lines[i]])
-                except InputError as error:
+                except (InputError, NumericalError) as error:
                     self._wrong(lines[i], error, X[i], y[i], bad)
         self.tally.learned += len(at) - len(bad)
         return bad
@@ -323,7 +323,7 @@ class Session:
             for i in refused
         ]
 
-    def _wrong(self, line: int, error: InputError, x: np.ndarray, y: np.ndarray, bad: list[BadRow]) -> None:
+    def _wrong(self, line: int, error: Exception, x: np.ndarray, y: np.ndarray, bad: list[BadRow]) -> None:
         row = BadRow(line, f"not to be learned: {str(error).splitlines()[0]}", _text(x, y))
         if self.on_error == "fail":
             self._refuse(row)
