@@ -16,8 +16,9 @@ import numpy as np
 import scipy.special
 
 from .errors import DataError, InputError, NumericalError
+from .outputs import Writer, open_at, synced
 from .regressor import StreamingGPRegressor
-from .tables import BadRow, Place, Rows, Writer, open_at, synced
+from .tables import BadRow, Place, Rows
 
 # Points of the curves in a report; older ones are joined in pairs when there are more.
 POINTS = 400

@@ -1,4 +1,4 @@
-"""Rows from CSV, JSON lines, Parquet or a pipe, a batch at a time, each with its place; and predictions back out.
+"""Rows from CSV, JSON lines, Parquet or a pipe, a batch at a time, each with its place.
 
 One line is one row: a bad line costs one row, whatever quotes it holds. Numbers are read as Python reads them.
 """
@@ -14,6 +14,7 @@ import os
 import select
 import stat
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -24,6 +25,7 @@ import numpy as np
 
 from .errors import DataError
 
+Parse = Callable[[str], tuple[list[float], list[float]]]
 # A batch that is not full is handed on when nothing more has come through a pipe for so many seconds.
 PATIENCE = 1.0
 _FOREIGN = {
@@ -229,7 +231,7 @@ class _PipeLines:
 # Lines to rows
 
 
-class _LineReader:
+class _LineReader(ABC):
     """What CSV and JSON lines share: numbers of lines, places, batches."""
 
     @property
@@ -300,10 +302,9 @@ class _LineReader:
                         raise DataError(f"the input is {what}, not lines of text in UTF-8")
                 return line
 
-    def _parser(
-        self, features: Sequence[str], targets: Sequence[str]
-    ) -> Callable[[str], tuple[list[float], list[float]]]:
-        raise NotImplementedError
+    @abstractmethod
+    def _parser(self, features: Sequence[str], targets: Sequence[str]) -> Parse:
+        """Give what turns a line into inputs and labels, or raises ValueError saying what is wrong with it."""
 
     def batches(self, features: Sequence[str], targets: Sequence[str], n: int) -> Iterator[Rows]:
         """Give batches of n rows, good and bad; the last one, and those of a slow pipe, may have fewer."""
@@ -401,9 +402,7 @@ class _Csv(_LineReader):
         except (csv.Error, StopIteration) as error:
             raise ValueError(f"not a line of CSV: {error}") from error
 
-    def _parser(
-        self, features: Sequence[str], targets: Sequence[str]
-    ) -> Callable[[str], tuple[list[float], list[float]]]:
+    def _parser(self, features: Sequence[str], targets: Sequence[str]) -> Parse:
         width = len(self.columns)
         inputs = [self.columns.index(name) for name in features]
         # In a table to predict on, the targets may be missing altogether.
@@ -493,9 +492,7 @@ class _JsonLines(_LineReader):
         self._unread()
         self._go_on(place, replay)
 
-    def _parser(
-        self, features: Sequence[str], targets: Sequence[str]
-    ) -> Callable[[str], tuple[list[float], list[float]]]:
+    def _parser(self, features: Sequence[str], targets: Sequence[str]) -> Parse:
         def number(row: dict[str, Any], name: str) -> float:
             value = row[name]
             if isinstance(value, bool) or not isinstance(value, int | float):
@@ -638,141 +635,3 @@ class _Parquet:
 
 def _row(names: Sequence[str], values: np.ndarray) -> dict[str, float | str]:
     return {n: float(v) if np.isfinite(v) else str(v) for n, v in zip(names, values, strict=True)}
-
-
-# Predictions
-
-
-class Writer(Protocol):
-    """What takes predictions."""
-
-    def write(self, lines: Sequence[int], columns: Sequence[np.ndarray]) -> None:
-        """Write rows; NaN is an empty cell."""
-
-    def flush(self) -> int:
-        """Bring all to the disk and give the number of bytes there."""
-
-    def close(self) -> None:
-        """End."""
-
-
-class CsvWriter:
-    """Predictions as CSV, to a file or standard output; a file is cut to `size` first, where a run goes on."""
-
-    def __init__(self, path: str, names: Sequence[str], size: int = 0, *, header: bool = True) -> None:
-        self.path = path
-        if path == "-":
-            if sys.stdout is None:
-                raise DataError("there is no standard output; name a file")
-            self.file: IO[bytes] = sys.stdout.buffer
-        else:
-            self.file = open_at(path, size)
-        if not size and header:
-            buffer = io.StringIO()
-            csv.writer(buffer, lineterminator="\n").writerow(["line", *names])
-            self._put(buffer.getvalue().encode())
-
-    def _put(self, data: bytes) -> None:
-        try:
-            self.file.write(data)
-            if self.path == "-":
-                self.file.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be written: {error.strerror}") from error
-
-    def write(self, lines: Sequence[int], columns: Sequence[np.ndarray]) -> None:
-        """Write rows; NaN is an empty cell. Numbers are written so that they read back the same."""
-        values = np.column_stack(columns).tolist()
-        text = [
-            ",".join([str(line), *("" if v != v else repr(v) for v in row)])
-            for line, row in zip(lines, values, strict=True)
-        ]
-        self._put(("\n".join(text) + "\n").encode() if text else b"")
-
-    def flush(self) -> int:
-        """Bring all to the disk and give the number of bytes there."""
-        return synced(self.file, self.path)
-
-    def close(self) -> None:
-        """End."""
-        self.flush()
-        if self.path != "-":
-            self.file.close()
-
-
-class ParquetWriter:
-    """Predictions as Parquet; the file is whole only after `close`."""
-
-    ROWS = 100_000
-
-    def __init__(self, path: str, names: Sequence[str]) -> None:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise DataError("Parquet needs pyarrow: pip install 'streamgp[parquet]'") from error
-        self.arrow, self.names, self.path = pyarrow, ["line", *names], path
-        kinds = [pyarrow.int64(), *[pyarrow.float64()] * len(names)]
-        self.schema = pyarrow.schema(list(zip(self.names, kinds, strict=True)))
-        try:
-            self.file = pyarrow.parquet.ParquetWriter(path, self.schema)
-        except OSError as error:
-            raise DataError(f"{path} cannot be written: {error}") from error
-        self.held: list[list[np.ndarray]] = []
-
-    def write(self, lines: Sequence[int], columns: Sequence[np.ndarray]) -> None:
-        """Write rows; NaN is a null."""
-        self.held.append([np.array(lines), *columns])
-        if sum(len(part[0]) for part in self.held) >= self.ROWS:
-            self._put()
-
-    def _put(self) -> None:
-        if self.held:
-            columns = [np.concatenate(column) for column in zip(*self.held, strict=True)]
-            arrays = [
-                self.arrow.array(c, kind.type, from_pandas=True)
-                for c, kind in zip(columns, self.schema, strict=True)
-            ]
-            self.file.write_table(self.arrow.table(arrays, schema=self.schema))
-            self.held = []
-
-    def flush(self) -> int:
-        """Say that nothing is kept: a Parquet file cannot be gone on with."""
-        return 0
-
-    def close(self) -> None:
-        """End."""
-        self._put()
-        self.file.close()
-
-
-def open_at(path: str, size: int) -> IO[bytes]:
-    """Open a file to go on writing after `size` bytes; what stands beyond them is cut off."""
-    try:
-        file = open(path, "r+b" if size else "wb")  # noqa: SIM115  closed by its writer
-        if size:
-            if os.fstat(file.fileno()).st_size < size:
-                raise DataError(f"{path} is shorter than when the run stopped; it cannot be gone on with")
-            file.truncate(size)
-            file.seek(size)
-        return file
-    except DataError:
-        raise
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def synced(file: IO[bytes], path: str) -> int:
-    """Bring what was written to the disk; give the size."""
-    try:
-        file.flush()
-        if path == "-":
-            return 0
-        os.fsync(file.fileno())
-        return file.tell()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror}") from error

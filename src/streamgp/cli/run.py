@@ -22,10 +22,11 @@ from rich.table import Table
 
 from .. import checkpoint
 from ..errors import DataError, ParameterError, StreamGPError
+from ..outputs import CsvWriter, ParquetWriter, Writer
 from ..regressor import StreamingGPRegressor, load_with_more
 from ..report import save_run_page, short
 from ..session import Quarantine, Session, Tally
-from ..tables import CsvWriter, ParquetWriter, Place, Reader, Writer, open_table
+from ..tables import Place, Reader, open_table
 from ..tuning import FAMILIES
 from ..validation import METHODS
 
