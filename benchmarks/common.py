@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 from streamgp import kernels
 
@@ -34,8 +35,8 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 def standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Standardised with the first 500 rows."""
     X, y = load(name)
-    spread = X[:500].std(axis=0)
-    X = (X - X[:500].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    # It leaves a feature that is constant but for rounding as it is.
+    X = StandardScaler().fit(X[:500]).transform(X)
     return X, (y - y[:500].mean()) / y[:500].std()
 
 

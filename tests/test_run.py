@@ -701,6 +701,20 @@ def test_files_that_a_killed_process_left_are_removed(tmp_path):
     assert not (tmp_path / ".c.gp.123.tmp").exists()
 
 
+def test_what_a_killed_process_wrote_after_its_last_checkpoint_is_cut_off(tmp_path):
+    write_csv(tmp_path / "t.csv", 400)
+    common = (tmp_path / "t.csv", "--target", "y", "--rank", 10, "--resume")
+    kept = ("--checkpoint", tmp_path / "c.gp", "--output", tmp_path / "o.csv")
+    assert run(*common, *kept).exit_code == 0
+    with open(tmp_path / "o.csv", "a") as file:
+        file.write("half a row of a run that was killed, longer than what comes in its place\n" * 1000)
+    with open(tmp_path / "t.csv", "a") as file:
+        file.write("1,1,1,1\n")
+    assert run(*common, *kept).exit_code == 0
+    assert len(table(tmp_path / "o.csv")) == 401
+    assert "killed" not in (tmp_path / "o.csv").read_text()
+
+
 def test_nothing_learned_is_said(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,\n2,\n")
     outcome = run(tmp_path / "t.csv", "--target", "y", "--save", tmp_path / "m.gp")
@@ -708,8 +722,9 @@ def test_nothing_learned_is_said(tmp_path):
     assert "nothing was learned" in outcome.output
 
 
-def test_after_a_bad_row_is_mended_the_run_goes_on(tmp_path):
-    write_csv(tmp_path / "t.csv", 600, l450="1,2,oops,4")
+@pytest.mark.parametrize("bad", ["1,2,oops,4", "1,1,1,1e200"], ids=["not a number", "not to be learned"])
+def test_after_a_bad_row_is_mended_the_run_goes_on(tmp_path, bad):
+    write_csv(tmp_path / "t.csv", 600, l450=bad)
     write_csv(tmp_path / "mended.csv", 600)
     common = ("--target", "y", "--rank", 20, "--resume")
     assert run(tmp_path / "mended.csv", *common, "--checkpoint", tmp_path / "a.gp").exit_code == 0

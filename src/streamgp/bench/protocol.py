@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.stats
+from sklearn.preprocessing import StandardScaler
 
 from ..datasets import load_abalone
 from ..errors import DataError
@@ -22,7 +24,9 @@ from .peers import PEERS, Given
 SETS = {"abalone": "Abalone", "sarcos_test": "SARCOS-test", "elevators": "elevators", "kin40k": "kin40k"}
 FIRST, BATCH = 500, 100
 # Share of a core that other processes may use while a peer runs.
-CONTENDED = 0.25
+CONTENDED = 0.1
+# Share of the machine's memory that a peer may take.
+MEMORY = 0.75
 
 
 def stream(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, Given]:
@@ -42,54 +46,56 @@ def stream(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, Given]:
                 X, y = file["X"][order].astype(float), file["y"].ravel()[order].astype(float)
     except (OSError, KeyError, ValueError) as error:
         raise DataError(f"the stream {name} cannot be read from {folder}: {error}") from error
-    spread = X[:FIRST].std(axis=0)
-    X = (X - X[:FIRST].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    # It leaves a feature that is constant but for rounding as it is: dividing by 1e-22 would be no scale.
+    X = StandardScaler().fit(X[:FIRST]).transform(X)
     y = (y - y[:FIRST].mean()) / y[:FIRST].std()
     return X, y, Given(given["c"], np.array(given["ls"]), given["s2"])
 
 
 def run(folder: Path, name: str, peer: str, budget: float) -> dict[str, Any]:
-    """Predict each batch, then learn it, until the stream ends or `budget` seconds are spent."""
+    """Predict each batch, then learn it, until the stream ends, `budget` seconds are spent or the peer fails."""
     warnings.simplefilter("ignore")
     X, y, given = stream(folder, name)
-    model = PEERS[peer][0](given)
+    model = PEERS[peer].make(given)
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.perf_counter()
     model.learn(X[:FIRST], y[:FIRST])
     spent = time.perf_counter() - began
     seconds, rows, found = [], [], []
+    ended = None
     for i in range(FIRST, len(y), BATCH):
         part = slice(i, i + BATCH)
         began = time.perf_counter()
-        mean, std = model.predict(X[part])
-        model.learn(X[part], y[part])
+        try:
+            mean, std = model.predict(X[part])
+            model.learn(X[part], y[part])
+        except Exception as error:  # another library's; what came before it counts
+            if not found:
+                raise
+            ended = f"{type(error).__name__}: {str(error).splitlines()[0]}"[:200]
+            break
         took = time.perf_counter() - began
         seconds.append(took)
         rows.append(len(y[part]))
         found.append(score(y[part], np.asarray(mean), np.asarray(std)))
         spent += took
-        if spent > budget:
+        if spent > budget and i + BATCH < len(y):
+            ended = "budget"
             break
     errors, densities, covered = np.array(found).T
     n = FIRST + np.cumsum(rows)
-    late = n > n[-1] / 2
-    growth = None
-    if late.sum() >= 8:
-        # Means of stretches: single slow batches say nothing of the growth.
-        parts = np.array_split(np.flatnonzero(late), 6)
-        growth = float(
-            np.polyfit(
-                [np.log(n[p].mean()) for p in parts],
-                [np.log(np.mean(np.array(seconds)[p])) for p in parts],
-                1,
-            )[0]
-        )
+    late = n > n[-1] / 4
+    # The median of the slopes of all pairs: single slow batches say nothing of the growth.
+    slope = (
+        scipy.stats.theilslopes(np.log(np.array(seconds)[late]), np.log(n[late])) if late.sum() >= 8 else None
+    )
     return {
-        "peer": peer, "set": name, "settings": PEERS[peer][1], "rows": int(n[-1]), "all_rows": len(y),
+        "peer": peer, "set": name, "settings": PEERS[peer].settings, "rows": int(n[-1]), "all_rows": len(y),
+        "ended": ended,
         "rmse": float(np.sqrt(np.average(errors**2, weights=rows))),
         "nlpd": float(np.average(densities, weights=rows)),
         "coverage": float(np.average(covered, weights=rows)),
-        "seconds": float(np.mean(seconds)), "last_seconds": float(np.median(seconds[-5:])), "growth": growth,
+        "seconds": float(np.mean(seconds)), "growth": slope and float(slope.slope),
         "batches": [[float(e), float(t)] for e, t in zip(errors, seconds, strict=True)],
         "memory_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) / 1024,
     }  # fmt: skip
@@ -106,8 +112,8 @@ def run_apart(folder: Path, name: str, peer: str, budget: float, tries: int = 3)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            return {"peer": peer, "set": name, "settings": PEERS[peer][1], "failure": last[:300]}
+            last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+            return {"peer": peer, "set": name, "settings": PEERS[peer].settings, "failure": last[:300]}
         others = max(0.0, _busy() - busy - own) / (time.perf_counter() - began)
         result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         result |= {"others": others, "tries": attempt + 1}
@@ -126,5 +132,7 @@ def _busy() -> float:
 
 
 def main(folder: str, name: str, peer: str, budget: str) -> None:
-    """Print one result as JSON."""
+    """Print one result as JSON; memory is limited, so that a peer fails and not the machine."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_DATA, (int(MEMORY * pages), resource.RLIM_INFINITY))
     print(json.dumps(run(Path(folder), name, peer, float(budget))))
