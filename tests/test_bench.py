@@ -7,7 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from conftest import DATA
-from streamgp.bench.peers import PEERS, Given
+from streamgp.bench.outcome import verdict
+from streamgp.bench.peers import PEERS, Entry, Given
+from streamgp.bench.protocol import run, stream
 from streamgp.cli import main
 
 
@@ -48,6 +50,64 @@ def test_the_whole_path_leaves_results_tables_and_a_figure(tmp_path):
     before = (tmp_path / "bench.json").stat().st_mtime_ns
     assert CliRunner().invoke(main, command).exit_code == 0  # nothing is run again
     assert (tmp_path / "bench.json").stat().st_mtime_ns == before
+
+
+def result(peer, error, seconds, batches=40):
+    return {"peer": peer, "batches": [[error, seconds]] * batches}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (("goppy", 0.3, 1.0), "pivoted 500: as accurate, 100 × faster"),
+        (("goppy", 0.31, 1.0), "pivoted 500: 3.2% less error, 100 × faster"),
+        (("goppy", 1e9, 1.0), "pivoted 500: 100.0% less error, 100 × faster"),
+        (("river, Bayesian linear", 0.5, 0.004), "pivoted 100: 20.0% less error, 2.0 × faster"),
+        (("goppy", 0.2, 1.0), "exact (nrmf): as accurate, 4.0 × faster"),
+        (
+            ("goppy", 0.2, 0.1),
+            "not both: exact (nrmf): as accurate, 2.5 × slower; pivoted 500: 50.0% more error, 10 × faster "
+            "(exact: it keeps every row)",
+        ),
+        (
+            ("goppy", 0.1, 0.001),
+            "not both: no streamgp is as accurate or as fast (exact: it keeps every row)",
+        ),
+    ],
+)
+def test_a_verdict_names_ours_that_is_better_in_both_or_says_what_is_missing(theirs, said):
+    ours = [("pivoted 100", 0.4, 0.002), ("pivoted 500", 0.3, 0.01), ("exact (nrmf)", 0.2, 0.25)]
+    assert verdict(result(*theirs, batches=20), {o[0]: result(*o) for o in ours}) == said
+
+
+def test_a_peer_that_breaks_down_is_judged_by_what_it_reached(monkeypatch):
+    if not (DATA / "abalone.data").exists():
+        pytest.skip(f"real data is not there: {DATA}")
+
+    class Breaks:
+        batches = 0
+
+        def learn(self, X, y):
+            self.batches += 1
+            if self.batches > 10:
+                raise MemoryError("no more")
+
+        def predict(self, X):
+            return np.zeros(len(X)), np.ones(len(X))
+
+    monkeypatch.setitem(PEERS, "goppy", Entry(lambda given: Breaks(), "none"))
+    found = run(DATA, "abalone", "goppy", 100.0)
+    assert found["ended"] == "MemoryError: no more"
+    assert found["rows"] == 500 + 9 * 100
+    assert len(found["batches"]) == 9
+
+
+def test_a_feature_that_is_constant_but_for_rounding_is_not_blown_up():
+    if not (DATA / "elevators.npz").exists():
+        pytest.skip(f"real data is not there: {DATA}")
+    X, y, _ = stream(DATA, "elevators")
+    assert np.abs(X).max() < 20
+    np.testing.assert_allclose(y[:500].std(), 1.0, rtol=1e-12)
 
 
 def test_without_data_the_error_says_so(tmp_path):

@@ -61,7 +61,7 @@ def _short(value: float, digits: int) -> str:
 
 
 def verdict(result: Mapping[str, Any], ours: Mapping[str, Mapping[str, Any]]) -> str:
-    """Say which of ours is as accurate as a peer and faster over the rows that it reached, or what is missing and why."""
+    """Say which of ours is as accurate as a peer and faster over the rows that it reached, or what is missing."""
     compared = {peer: _compared(result, ours[peer]) for peer in PREFERRED if peer in ours}
     for peer, (more, faster) in compared.items():
         if more <= ALIKE and faster >= 1.0:
@@ -74,11 +74,12 @@ def verdict(result: Mapping[str, Any], ours: Mapping[str, Mapping[str, Any]]) ->
     if quick:
         best.append(min(quick, key=lambda peer: quick[peer][0]))
     said = "; ".join(f"{peer}: {_said(*compared[peer])}" for peer in best)
+    said = said or "no streamgp is as accurate or as fast"
     return f"not both: {said} ({PEERS[result['peer']].why})" if compared else ""
 
 
 def _compared(result: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[float, float]:
-    """Give how much more error ours has, as a share of the peer's, and how many times faster it is; shared rows only."""
+    """Give how much more error ours has, as a share of the peer's, and how many times faster it is."""
     shared = min(len(result["batches"]), len(mine["batches"]))
     (theirs, their_seconds), (own, seconds) = (np.array(r["batches"][:shared]).T for r in (result, mine))
     return float(np.sqrt((own**2).mean() / (theirs**2).mean())) - 1.0, float(

@@ -61,7 +61,9 @@ def run(folder: Path, name: str, peer: str, budget: float) -> dict[str, Any]:
     began = time.perf_counter()
     model.learn(X[:FIRST], y[:FIRST])
     spent = time.perf_counter() - began
-    seconds, rows, found = [], [], []
+    seconds: list[float] = []
+    rows: list[int] = []
+    found: list[tuple[float, float, float]] = []
     ended = None
     for i in range(FIRST, len(y), BATCH):
         part = slice(i, i + BATCH)

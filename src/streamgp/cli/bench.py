@@ -90,5 +90,6 @@ def _about(budget: float) -> list[str]:
     return [
         f"streamgp {__version__}, Python {platform.python_version()}, {_processor()}, {date.today()}. Batches of 100 "
         f"after a first one of 500; RMSE and NLPD on standardised targets; coverage of normal 90 % intervals, without "
-        f"calibration; a method stops after {budget:g} s. Growth: the power of n of a typical batch's cost, the first quarter aside. Ours against it: over the rows that it reached.",
+        f"calibration; a method stops after {budget:g} s. Growth: the power of n of a typical batch's cost, "
+        "the first quarter aside. Ours against it: over the rows that it reached.",
     ]
