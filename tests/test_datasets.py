@@ -3,6 +3,7 @@ import pytest
 import scipy.io
 
 from conftest import DATA, real_data
+from streamgp import datasets
 from streamgp.datasets import _COULOMB, inverse_dynamics, load_abalone, load_arm, load_sarcos
 from streamgp.errors import DataError, ParameterError
 
@@ -84,13 +85,46 @@ def test_gravity_is_conservative():
     np.testing.assert_allclose(jacobian, jacobian.transpose(0, 2, 1), atol=1e-6)
 
 
+def test_a_payload_is_more_mass_of_the_last_link(monkeypatch):
+    q, v, a = random_motion(20, 3)
+    light, loaded = inverse_dynamics(q, v, a), inverse_dynamics(q, v, a, payload=2.5)
+    # The hand and a point of 2.5 kg as one body: its mass, its centre, and a tensor that is not diagonal any more.
+    before = {n: getattr(datasets, n).copy() for n in ("_MASS", "_CENTRE", "_INERTIA")}
+    monkeypatch.setattr(
+        datasets, "_HAND", before["_CENTRE"][-1]
+    )  # held in the centre: no new inertia about it
+    monkeypatch.setattr(datasets, "_MASS", before["_MASS"] + 2.5 * np.eye(7)[-1])
+    heavier = inverse_dynamics(q, v, a)
+    monkeypatch.setattr(datasets, "_MASS", before["_MASS"])
+    np.testing.assert_allclose(inverse_dynamics(q, v, a, payload=2.5), heavier, rtol=1e-12, atol=1e-12)
+    assert np.abs(loaded - light)[:, 1].max() > 10  # a shoulder feels it
+
+
+def test_at_rest_a_payload_pulls_as_its_height_falls():
+    q = random_motion(10, 4)[0]
+    zero, h = np.zeros_like(q), 1e-6
+
+    def height(q):
+        at, turned = np.zeros((len(q), 3)), np.tile(np.eye(3), (len(q), 1, 1))
+        for i in range(7):
+            twist, along = datasets._TWIST[i], datasets._OFFSET[i]
+            at = at + turned @ np.array([0.0, -np.sin(twist) * along, np.cos(twist) * along])
+            turned = turned @ datasets._rotation(q[:, i], twist)
+        return (at + turned @ datasets._HAND)[:, 2]
+
+    slope = np.stack([(height(q + h * e) - height(q - h * e)) / (2 * h) for e in np.eye(7)], axis=1)
+    pull = inverse_dynamics(q, zero, zero, 3.0) - inverse_dynamics(q, zero, zero)
+    np.testing.assert_allclose(pull, 3.0 * 9.81 * slope, atol=1e-7)
+
+
 def test_noise_has_the_size_that_was_asked_for():
     clean, noisy = load_arm(20000, noise=0.0), load_arm(20000, noise=0.5)
     np.testing.assert_allclose((noisy.y - clean.y).std(axis=0), 0.5 * _COULOMB, rtol=0.03)
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"n_rows": 0}, {"start": -1}, {"noise": -1.0}, {"seed": -1}, {"n_rows": 1.5}]
+    "arguments",
+    [{"n_rows": 0}, {"start": -1}, {"noise": -1.0}, {"payload": -1.0}, {"seed": -1}, {"n_rows": 1.5}],
 )
 def test_a_wrong_argument_is_named(arguments):
     with pytest.raises(ParameterError, match=next(iter(arguments))):

@@ -394,9 +394,28 @@ def test_hyperparameters_are_tuned_when_the_mode_says(mode, expected):
     assert gp.tuning_seconds_ == pytest.approx(sum(r.tuning_seconds for r in records))
 
 
+def test_with_forgetting_hyperparameters_are_tuned_when_half_of_what_counts_is_new():
+    """Else a model that has seen much would never learn that other features matter now."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (6000, 2))
+    y = np.where(np.arange(6000) < 3000, np.sin(3 * X[:, 0]), np.sin(3 * X[:, 1]))
+    y += 0.05 * rng.standard_normal(6000)
+    errors, tuned = {}, {}
+    for forgetting in (1.0, 0.96):
+        gp = StreamingGPRegressor(rank=60, forgetting=forgetting, random_state=0)
+        records = list(prequential(gp, X, y, 20))
+        tuned[forgetting] = [r.rows_seen for r in records if r.tuning]
+        errors[forgetting] = np.sqrt(np.mean([r.rmse**2 for r in records[-50:]]))
+    assert tuned[1.0] == [60, 120, 240, 480, 960, 1920, 3840]
+    late = np.diff([n for n in tuned[0.96] if n > 1000])
+    # What counts is 500 rows; half of it is new after 17 batches of 20, but a new sample takes SAMPLE rows.
+    assert (late == SAMPLE).all()
+    assert errors[0.96] < 0.1 < 0.5 < errors[1.0]
+
+
 def test_too_few_rows_are_not_tuned_on():
-    assert not is_due("continuous", 49, 1, 0, 10)
-    assert is_due("continuous", 50, 1, 0, 10)
+    assert not is_due("continuous", 49, 1, 0, 10, 0.0)
+    assert is_due("continuous", 50, 1, 0, 10, 0.0)
 
 
 @pytest.mark.parametrize(

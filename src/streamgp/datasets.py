@@ -169,6 +169,7 @@ _INERTIA = np.array(
         [0.001, 0.001, 0.001],
     ]
 )
+_HAND = np.array([0.02, 0.0, 0.15])  # where a payload is held, in the last frame
 _VISCOUS = np.array([0.8, 0.8, 0.5, 0.5, 0.2, 0.2, 0.1])
 _COULOMB = np.array([1.0, 1.0, 0.7, 0.7, 0.3, 0.3, 0.15])
 _GRAVITY = 9.81
@@ -177,8 +178,13 @@ _SECONDS_A_ROW = 0.02
 _NOISE_BLOCK = 4096
 
 
-def inverse_dynamics(q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
-    """Give the rigid-body torques (n, 7) of a motion, each argument (n, 7); radians, seconds, newton metres."""
+def inverse_dynamics(
+    q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray, payload: float = 0.0
+) -> np.ndarray:
+    """Give the rigid-body torques (n, 7) of a motion, each (n, 7), with `payload` kilograms in the hand.
+
+    Radians, seconds, newton metres; the payload is a point.
+    """
     n = q.shape[0]
     rotations = [_rotation(q[:, i], _TWIST[i]) for i in range(N_JOINTS)]
     # Where frame i stands in frame i − 1.
@@ -197,6 +203,9 @@ def inverse_dynamics(q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarr
         centre = np.cross(spin_rate, _CENTRE[i]) + np.cross(spin, np.cross(spin, _CENTRE[i])) + lift
         forces.append(_MASS[i] * centre)
         moments.append(_INERTIA[i] * spin_rate + np.cross(spin, _INERTIA[i] * spin))
+    held = payload * (np.cross(spin_rate, _HAND) + np.cross(spin, np.cross(spin, _HAND)) + lift)
+    forces[-1] = forces[-1] + held
+    moments[-1] = moments[-1] + np.cross(_HAND - _CENTRE[-1], held)
     torques = np.empty((n, N_JOINTS))
     force, moment = np.zeros((n, 3)), np.zeros((n, 3))
     for i in reversed(range(N_JOINTS)):
@@ -242,7 +251,9 @@ def _motion(time: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
     )
 
 
-def load_arm(n_rows: int = 10_000, *, start: int = 0, noise: float = 0.2, seed: int = 0) -> Dataset:
+def load_arm(
+    n_rows: int = 10_000, *, start: int = 0, noise: float = 0.2, payload: float = 0.0, seed: int = 0
+) -> Dataset:
     """Simulate a seven-joint arm: 21 inputs, 7 torques with friction and noise.
 
     The same row number and seed give the same row, whatever stretch it is asked for with.
@@ -253,18 +264,21 @@ def load_arm(n_rows: int = 10_000, *, start: int = 0, noise: float = 0.2, seed: 
         Rows `start` to `start + n_rows` of an endless trajectory, a row every 20 ms.
     noise : float
         Standard deviation of the torque sensors, as a multiple of each joint's Coulomb friction.
+    payload : float
+        Kilograms in the hand.
     seed : int
         Chooses the trajectory and the noise.
     """
     for name, value, low in (("n_rows", n_rows, 1), ("start", start, 0), ("seed", seed, 0)):
         if not isinstance(value, int | np.integer) or value < low:
             raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
-    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
-        raise ParameterError(f"noise={noise!r} must be 0 or more")
+    for name, amount in (("noise", noise), ("payload", payload)):
+        if not isinstance(amount, Real) or not 0 <= amount < np.inf:
+            raise ParameterError(f"{name}={amount!r} must be 0 or more")
     rows = np.arange(start, start + n_rows)
     q, velocity, acceleration = _motion(rows * _SECONDS_A_ROW, seed)
     friction = _VISCOUS * velocity + _COULOMB * np.tanh(velocity / 0.1)
-    torques = inverse_dynamics(q, velocity, acceleration) + friction
+    torques = inverse_dynamics(q, velocity, acceleration, payload) + friction
     torques += noise * _COULOMB * _noise(rows, seed)
     return Dataset(
         np.hstack([q, velocity, acceleration]),

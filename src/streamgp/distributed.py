@@ -233,7 +233,7 @@ def _finished(blank: Stream, sample: validation.Batch, summary: Summary, batches
     with one_blas_thread():
         model = blank.model.with_summary(summary, X, targets)  # type: ignore[attr-defined]
         stream = replace(
-            blank, model=model, rows_seen=rows, batches=batches, tuned_at=rows,
+            blank, model=model, rows_seen=rows, batches=batches, tuned_at=rows, counted=float(rows), known=float(rows),
             sample=blank.sample.standing_for(rows), recent=Recent(),
         )  # fmt: skip
         error, variance, noise = model.left_out(X[-1000:], targets[-1000:])
@@ -416,6 +416,7 @@ def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: floa
         model=start.model.blank(),  # type: ignore[attr-defined]
         settings=replace(start.settings, tune="none"),
         rows_seen=0,
+        counted=0.0,
     )
     first = delayed(blank, pure=False)
     ends = []
@@ -427,7 +428,7 @@ def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: floa
         ends.append(state)
     with client_or_local() as client:
         merged: Stream = _result(client, delayed(_merged, pure=False)(ends))
-    return replace(merged, settings=start.settings, tuned_at=merged.rows_seen)
+    return replace(merged, settings=start.settings, tuned_at=merged.rows_seen, known=merged.counted)
 
 
 def _followed(

@@ -86,6 +86,8 @@ class Stream:
         What hyperparameters are tuned on.
     centre : (p,)
         The kernel's theta at the start.
+    counted, known : float
+        How many rows the past counts for, and of these how many the last tuning had seen; both fade.
     outcome : Outcome or None
         Of the last tuning.
     inputs : Inputs or None
@@ -111,6 +113,8 @@ class Stream:
     scores: Scores
     tunings: int = 0
     tuned_at: int = 0
+    counted: float = 0.0
+    known: float = 0.0
     outcome: Outcome | None = None
     tuning_seconds: float = 0.0
     inputs: Inputs | None = None
@@ -164,6 +168,7 @@ class Stream:
             sample if settings.tune == "none" else sample.add(X, targets),
             start.kernel.theta,
             Scores.none(y.shape[1], targets),
+            counted=float(X.shape[0]),
         )
         if not enough:
             return replace(stream, model=observe(stream.model, X, targets))
@@ -219,6 +224,8 @@ class Stream:
             self,
             model=model,
             rows_seen=self.rows_seen + X.shape[0],
+            counted=forgetting * self.counted + X.shape[0],
+            known=forgetting * self.known,
             batches=self.batches + 1,
             scores=self._scores(X, targets),
             outcome=None,
@@ -250,6 +257,7 @@ class Stream:
             self,
             model=model,
             rows_seen=self.rows_seen - X.shape[0],
+            counted=max(self.counted - X.shape[0], 0.0),
             sample=self.sample.without(X, targets),
             scores=Scores.none(targets.shape[1], targets),
             recent=Recent(),
@@ -264,6 +272,7 @@ class Stream:
             self,
             model=self.model.merge(theirs),  # type: ignore[attr-defined]
             rows_seen=self.rows_seen + other.rows_seen,
+            counted=self.counted + other.counted,
             sample=self.sample.merge(other.sample),
             inputs=self.inputs.merge(other.inputs) if self.inputs and other.inputs else self.inputs,
             refusals=self.refusals + other.refusals,
@@ -302,9 +311,9 @@ class Stream:
         return self.scores.add(targets - mean, variance, self.model.noise)
 
     def _is_due(self) -> bool:
-        settings = self.settings
+        settings, old = self.settings, self.known / self.counted if self.counted else 0.0
         return tuning.is_due(
-            settings.tune, self.rows_seen, self.tunings, self.tuned_at, settings.initial_batches
+            settings.tune, self.rows_seen, self.tunings, self.tuned_at, settings.initial_batches, old
         )
 
     def _given(self) -> dict[str, Any]:
@@ -364,6 +373,7 @@ class Stream:
             model=model,
             tunings=self.tunings + 1,
             tuned_at=self.rows_seen,
+            known=self.counted,
             outcome=outcome,
             tuning_seconds=self.tuning_seconds + seconds,
             # Errors of other hyperparameters say nothing of the noise of these.

@@ -308,12 +308,16 @@ class Outcome:
         return self.verdict == TAKEN
 
 
-def is_due(mode: str, rows_seen: int, tunings: int, last: int, initial_batches: int) -> bool:
-    """Tell whether to tune now: after so many rows and tunings, the last time at `last` rows (0: never)."""
+def is_due(mode: str, rows_seen: int, tunings: int, last: int, initial_batches: int, old: float) -> bool:
+    """Tell whether to tune now: after so many rows and tunings, the last time at `last` rows (0: never).
+
+    `old` is the share that rows of before the last tuning have in what counts: half of it is left when the rows
+    have doubled, or sooner where the past is forgotten, but not before the sample can be a new one.
+    """
     if mode == "none" or rows_seen < FEWEST:
         return False
     if mode == "doubling":
-        return rows_seen >= 2 * last
+        return old <= 0.5 and rows_seen - last >= min(last, SAMPLE)
     return mode == "continuous" or tunings < initial_batches
 
 
