@@ -1,7 +1,9 @@
 """Every Python block of README and docs runs as printed; every make target and command that is named exists."""
 
 import doctest
+import importlib.util
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,43 @@ def test_commands_that_are_named_exist(page):
 def test_links_within_the_repository_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def figures():
+    """The script that draws the pictures, as a module."""
+    spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "figures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", list(figures().DRAWN))
+def test_every_picture_can_be_drawn_and_stands_in_a_page_with_words_for_it(name, recwarn):
+    assert figures().DRAWN[name]().axes
+    shown = [m for p in PAGES for m in re.findall(rf"!\[([^\]]+)\]\([\w/]*figures/{name}\.png\)", p.read_text())]
+    assert shown
+    assert all(len(words) > 20 for words in shown)
+    assert (ROOT / "docs" / "figures" / f"{name}.png").stat().st_size > 5000
+
+
+def test_no_picture_is_left_over():
+    assert {p.stem for p in (ROOT / "docs" / "figures").iterdir()} == set(figures().DRAWN)
+
+
+def test_the_page_of_the_arm_runs_and_its_claims_hold(tmp_path, monkeypatch, capsys):
+    """Its own assertions say what it promises; here, that the load is learned and intervals are honest."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    runpy.run_path(str(ROOT / "docs" / "gallery" / "plot_inverse_dynamics.py"))
+    drawn = pyplot.get_fignums()
+    pyplot.close("all")
+    said = capsys.readouterr().out
+    assert len(drawn) == 4
+    errors = [float(v) for v in re.findall(r"last 30 s: ([\d.]+)", said)]
+    assert errors[2] < 0.5 * errors[1] < 0.5 * errors[0]
+    covered = [float(v) for v in re.findall(r"([\d.]+)% (?:before|from)", said)]
+    assert all(85 < share < 96 for share in covered)
 
 
 def test_docstring_examples_run():

@@ -434,3 +434,22 @@ def test_automatic_rank_of_single_rows_is_near_that_of_batches():
     X, y = wave(600)
     ranks = [stream(X, y, b, rank="auto", tolerance=0.05).rank_ for b in (1, 100)]
     assert ranks[0] <= 1.5 * ranks[1]
+
+
+@pytest.mark.parametrize("method", ["pivoted", "rgp"])
+def test_pivots_are_rows_of_the_stream_and_a_copy(method):
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    gp = StreamingGPRegressor(method=method, rank=20, random_state=0).fit(X, X[:, 0])
+    assert gp.pivots_.shape == (gp.rank_, 2)
+    assert {tuple(row) for row in gp.pivots_} <= {tuple(row) for row in X}
+    before = gp.predict(X)
+    gp.pivots_[:] = 0.0
+    np.testing.assert_array_equal(gp.predict(X), before)
+
+
+def test_methods_without_pivots_say_so():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    gp = StreamingGPRegressor(method="nrmf", random_state=0).fit(X, X[:, 0])
+    assert not hasattr(gp, "pivots_")
+    with pytest.raises(AttributeError, match="'pivoted' and 'rgp' have"):
+        gp.pivots_  # noqa: B018

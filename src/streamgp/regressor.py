@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import checkpoint, distributed, tuning, validation
-from ._arrays import Array, cast, diagonal_matrix, double, eps, namespace, one_blas_thread, to_host
+from ._arrays import Array, cast, copied, diagonal_matrix, double, eps, namespace, one_blas_thread, to_host
 from .errors import CheckpointError, InputError, NegativeVarianceWarning, ParameterError
 from .kernels import Kernel, as_kernel
 from .models import PivotedModel, Prediction, RecursiveModel
@@ -485,6 +485,14 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def rank_(self) -> int:
         """The number of features in use."""
         return self._learned.model.rank
+
+    @property
+    def pivots_(self) -> Array:
+        """The rows (rank_, d) that stand for the stream, a copy; of `pivoted` and, as its basis, `rgp`."""
+        model = self._learned.model
+        if not isinstance(model, PivotedModel | RecursiveModel):
+            raise AttributeError(f"method={self.method!r} has no pivots; 'pivoted' and 'rgp' have")
+        return copied(model.features.Z)
 
     @property
     def trace_error_(self) -> float:

@@ -93,9 +93,33 @@ def _said(more: float, faster: float) -> str:
     return f"{error}, {times:.{0 if times >= 10 else 1}f} × {'faster' if faster >= 1 else 'slower'}"
 
 
+def short_table(results: Mapping[str, Mapping[str, Any]], ours: str = "pivoted 500") -> list[str]:
+    """Give one Markdown table of all streams: how much error one of ours has against each peer, and how much faster."""
+    names = [name for name in SETS if f"{ours} | {name}" in results]
+    out = [
+        "| against | " + " | ".join(SETS[name] for name in names) + " |",
+        "|" + " --- |" * (len(names) + 1),
+    ]
+    for peer in (peer for peer in PEERS if peer not in OURS):
+        cells = []
+        for name in names:
+            theirs = results.get(f"{peer} | {name}")
+            if theirs is None or "failure" in theirs:
+                cells.append("–" if theirs is None else "it fails")
+                continue
+            more, faster = _compared(theirs, results[f"{ours} | {name}"])
+            error = "same error" if abs(more) <= ALIKE else f"{more:+.1%}".replace("-", "−")
+            times = f"{faster:.{0 if faster >= 10 else 1}f} ×"
+            cells.append(f"**{error}, {times}**" if more <= ALIKE and faster >= 1 else f"{error}, {times}")
+        out.append(f"| {peer} | " + " | ".join(cells) + " |")
+    return out
+
+
 def markdown(results: Mapping[str, Mapping[str, Any]], lines: Sequence[str]) -> str:
     """Give every table as Markdown."""
     out = ["# streamgp and its peers", "", *(f"{line}\n" for line in lines)]
+    out += ["Error of `pivoted 500` against each, and how many times faster it is; bold where it is not worse in either.", ""]
+    out += [*short_table(results), ""]
     for name, title in SETS.items():
         rows = rows_of(results, name)
         if rows:

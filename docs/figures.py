@@ -1,0 +1,398 @@
+"""Draw the pictures of these pages, each from a run of the library: python docs/figures.py [NAME ...]."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from streamgp import StreamingGPRegressor
+from streamgp.calibration import FADING
+from streamgp.datasets import load_arm
+from streamgp.kernels import SquaredExponential
+from streamgp.lowrank import pivoted_cholesky
+
+FOLDER = Path(__file__).parent / "figures"
+BENCH = Path(__file__).parents[1] / "benchmarks" / "results" / "bench.json"
+# Okabe & Ito's colours, told apart by everyone.
+BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#777777"
+
+
+def panels(columns: int, height: float, *, width: float = 9.0, **more: Any) -> tuple[Figure, Any]:
+    """Give a figure and its axes, one row of them, with a light grid."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(1, columns, **more)
+    for panel in np.atleast_1d(axes):
+        panel.grid(visible=True, alpha=0.25)
+        panel.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+# The whole in one picture
+
+
+def streamgp() -> Figure:
+    """An interval that closes in on a torque while it is learned; and what a batch costs as rows pass."""
+    arm = load_arm(1000)
+    gp = StreamingGPRegressor(rank=200, random_state=0)
+    said = []
+    for start in range(0, 1000, 10):
+        rows = slice(start, start + 10)
+        if start >= 50:
+            said.append([part[:, 1] for part in gp.predict(arm.X[rows], return_interval=0.9)])
+        gp.partial_fit(arm.X[rows], arm.y[rows])
+    mean, low, high = np.concatenate(said, axis=1)
+    figure, (left, right) = panels(2, 3.1, width=10.0, width_ratios=(3, 2))
+    seconds = np.arange(50, 1000) / 50
+    left.fill_between(seconds, low, high, color=SKY, alpha=0.5, linewidth=0, label="90 % interval")
+    left.plot(seconds, arm.y[50:, 1], ".", color="black", markersize=1.5, label="measured")
+    left.plot(seconds, mean, color=BLUE, linewidth=1, label="predicted before it was learned")
+    reach = np.abs(arm.y[:, 1]).max()
+    left.set(
+        title="Shoulder torque of an arm, from its first second on", xlabel="seconds", ylabel="N m",
+        xlim=(1, 20), ylim=(-2.1 * reach, 1.6 * reach),
+    )  # fmt: skip
+    left.legend(ncols=3, loc="lower center", fontsize=8, markerscale=4)
+    _costs(right)
+    right.set_title("A batch of 100 rows of kin40k")
+    return figure
+
+
+def _costs(panel: Any) -> None:
+    """Milliseconds a batch against rows so far, from the kept run of the peers."""
+    results = json.loads(BENCH.read_text())["results"]
+    shown = {
+        "GPyTorch, set_train_data": (ORANGE, "--", "GPyTorch, exact"),
+        "scikit-learn, refitted": (PINK, "-.", "scikit-learn, refitted"),
+        "exact (nrmf)": (GREEN, ":", "streamgp, exact"),
+        "pivoted 500": (BLUE, "-", "streamgp, default"),
+    }
+    for peer, (colour, dash, label) in shown.items():
+        seconds = np.array(results[f"{peer} | kin40k"]["batches"])[:, 1]
+        groups = np.array_split(np.arange(len(seconds)), 16)
+        rows = [500 + 100 * (g.mean() + 0.5) for g in groups]
+        panel.loglog(rows, [1e3 * np.median(seconds[g]) for g in groups], dash, color=colour, label=label, linewidth=2)
+    panel.set(xlabel="rows learned so far", ylabel="milliseconds", xticks=[1000, 2000, 5000, 10_000])
+    panel.set_xticklabels(["1,000", "2,000", "5,000", "10,000"])
+    panel.minorticks_off()
+    panel.legend(fontsize=8)
+
+
+def what_a_batch_costs() -> Figure:
+    """What a batch costs as rows pass, alone."""
+    figure, panel = panels(1, 3.6, width=6.5)
+    _costs(panel)
+    return figure
+
+
+# architecture
+
+
+def low_rank() -> Figure:
+    """K, the part of it that some pivots explain, and what they leave."""
+    X = np.sort(np.random.default_rng(0).uniform(0, 10, 300))[:, None]
+    K = SquaredExponential(0.8).block(X)
+    found = pivoted_cholesky(lambda i: K[:, i], K.diagonal().copy(), 40, 1e-12, (0,))
+    figure, axes = panels(4, 2.7, width=10.0)
+    few = found.U[:, :8]
+    for panel, (matrix, title) in zip(
+        axes, ((K, "K, 300 × 300"), (few @ few.T, "ΦΦᵀ, 8 pivots"), (K - few @ few.T, "what they leave")), strict=False
+    ):
+        panel.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
+        panel.set(title=title, xticks=[], yticks=[])
+        panel.grid(visible=False)
+    for panel in axes[1:3]:
+        panel.plot(found.pivots[:8], found.pivots[:8], "o", color=ORANGE, markersize=4)
+    left = 1 - np.cumsum((found.U**2).sum(axis=0)) / 300
+    axes[3].semilogy(np.arange(1, found.rank + 1), left, color=BLUE)
+    axes[3].axvline(8, color=ORANGE, linestyle="--")
+    axes[3].set(title="tr(K − ΦΦᵀ) / tr K", xlabel="pivots", ylim=(1e-10, 2))
+    return figure
+
+
+def diverges() -> Figure:
+    """Algorithm 3 as printed and its projection, on rows that need more than the rank."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 8))
+    y = np.sin(X[:, 0]) * X[:, 1] + np.cos(X[:, 2] + X[:, 3]) + 0.1 * rng.standard_normal(4000)
+    kernel = SquaredExponential(3.0)
+    figure, panel = panels(1, 3.2, width=7.0)
+    for variant, colour, dash, label in (
+        ("literal", ORANGE, "--", "as printed: the past truncated, the new block not"),
+        ("projected", BLUE, "-", "projected: both"),
+    ):
+        gp = StreamingGPRegressor(
+            kernel, method="srmf", variant=variant, rank=60, noise=0.01, tune="none", random_state=0
+        )
+        errors = []
+        for start in range(0, 4000, 100):
+            rows = slice(start, start + 100)
+            if start:
+                errors.append(np.sqrt(np.mean((gp.predict(X[rows]) - y[rows]) ** 2)) / y.std())
+            gp.partial_fit(X[rows], y[rows])
+        panel.semilogy(np.arange(1, 40) * 100, errors, dash, color=colour, label=label, linewidth=2)
+    panel.axhline(1, color="black", linestyle=":", label="always saying the mean")
+    panel.set(xlabel="rows learned", ylabel="error / spread")
+    panel.legend(fontsize=9)
+    return figure
+
+
+# pivots
+
+
+def _wandering(n: int) -> np.ndarray:
+    """Rows in the plane, drawn about a place that walks along a curve."""
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 1, n)
+    centre = np.stack([-3 + 6 * t, 1.5 * np.sin(2 * np.pi * t)], axis=1)
+    return centre + 0.7 * rng.standard_normal((n, 2))
+
+
+def pivots() -> Figure:
+    """Pivots go where the stream goes, and some stay where it was."""
+    X = _wandering(6000)
+    y = np.sin(2 * X[:, 0]) + np.cos(2 * X[:, 1])
+    gp = StreamingGPRegressor(SquaredExponential(0.8), rank=40, noise=0.01, tune="none", random_state=0)
+    figure, axes = panels(4, 2.9, width=10.5, sharex=True, sharey=True)
+    shown = dict(zip((400, 2000, 4000, 6000), axes, strict=True))
+    for start in range(0, 6000, 100):
+        gp.partial_fit(X[start : start + 100], y[start : start + 100])
+        panel = shown.get(start + 100)
+        if panel is not None:
+            panel.plot(*X[:start].T, ".", color="#DDDDDD", markersize=1)
+            panel.plot(*X[max(0, start - 300) : start + 100].T, ".", color=SKY, markersize=2)
+            panel.plot(*gp.pivots_.T, "o", color=ORANGE, markersize=4, markeredgecolor="white", markeredgewidth=0.4)
+            panel.set_title(f"after {start + 100:,} rows")
+    handles = [
+        axes[0].plot([], [], ".", color=c, markersize=m)[0] for c, m in (("#BBBBBB", 5), (SKY, 6), (ORANGE, 10))
+    ]
+    figure.legend(handles, ["rows before", "the last 400 rows", "the 40 pivots"], loc="outside lower center", ncols=3)
+    return figure
+
+
+def who_goes() -> Figure:
+    """A direction in which the function is flat can go: pivots gather where it is not."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (8000, 2))
+
+    def function(X: np.ndarray) -> np.ndarray:
+        return np.where(X[:, 0] > 0, np.sin(9 * X[:, 0]) * np.cos(6 * X[:, 1]), 0.0)
+
+    y = function(X) + 0.05 * rng.standard_normal(8000)
+    gp = StreamingGPRegressor(SquaredExponential(0.25), rank=60, noise=0.0025, tune="none", random_state=0)
+    grid = np.stack(np.meshgrid(np.linspace(-1, 1, 80), np.linspace(-1, 1, 80)), axis=-1).reshape(-1, 2)
+    figure, axes = panels(3, 3.2, width=10.0, sharex=True, sharey=True)
+    shown = {"the function": function(grid)}
+    at = {}
+    for start in range(0, 8000, 100):
+        gp.partial_fit(X[start : start + 100], y[start : start + 100])
+        if start in (100, 7900):
+            name = f"learned from {start + 100:,} rows"
+            shown[name], at[name] = gp.predict(grid), gp.pivots_
+    for panel, (title, values) in zip(axes, shown.items(), strict=True):
+        panel.imshow(
+            values.reshape(80, 80), origin="lower", extent=(-1, 1, -1, 1), cmap="RdBu", vmin=-1.2, vmax=1.2
+        )
+        panel.set_title(title)
+        panel.grid(visible=False)
+        if title in at:
+            flat = int((at[title][:, 0] < 0).sum())
+            panel.plot(*at[title].T, "o", color="black", markersize=4, markeredgecolor="white", markeredgewidth=0.5)
+            panel.set_xlabel(f"pivots: {flat} in the flat half, {len(at[title]) - flat} in the other")
+    return figure
+
+
+# hyperparameters
+
+
+def tuning() -> Figure:
+    """Length-scales of features that matter fall, those of others rise, and the error follows."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (4000, 6)) * np.array([1, 1, 1, 1000, 0.001, 1])
+    y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(4000)
+    spread = X.std(axis=0)
+    figure, (left, right) = panels(2, 3.2)
+    lengths: list[np.ndarray] = []
+    for tune, colour, dash in (("none", ORANGE, "--"), ("doubling", BLUE, "-")):
+        gp = StreamingGPRegressor(tune=tune, rank=200, random_state=0)
+        errors = []
+        for start in range(0, 4000, 50):
+            rows = slice(start, start + 50)
+            if start:
+                errors.append(np.sqrt(np.mean((gp.predict(X[rows]) - y[rows]) ** 2)))
+            gp.partial_fit(X[rows], y[rows])
+            if tune == "doubling":
+                kernel = gp.kernel_
+                lengths.append(np.asarray(kernel.kernel.length_scale) / spread)
+        smooth = np.sqrt(np.convolve(np.square(errors), np.ones(4) / 4, "valid"))
+        right.loglog(np.arange(len(smooth)) * 50 + 125, smooth, dash, color=colour, label=f'tune="{tune}"', linewidth=2)
+    rows_seen = np.arange(1, len(lengths) + 1) * 50
+    for i, (label, colour, dash) in enumerate(
+        (("x₁: a fast wave", BLUE, "-"), ("x₂: a parabola", GREEN, "--"), ("four that do not matter", GREY, ":"))
+    ):
+        left.loglog(rows_seen, np.array(lengths)[:, i], dash, color=colour, label=label, linewidth=2)
+    left.loglog(rows_seen, np.array(lengths)[:, 3:], ":", color=GREY, linewidth=2)
+    left.set(xlabel="rows", ylabel="length-scale / spread of the feature", title="what is tuned")
+    left.legend(fontsize=8)
+    right.axhline(0.1, color="black", linestyle=":", label="the noise")
+    right.set(xlabel="rows", ylabel="error", title="what it is worth")
+    right.legend(fontsize=8)
+    return figure
+
+
+# calibration
+
+
+def calibration() -> Figure:
+    """How far an interval reaches is read off the scores of the last rows; and what that does to coverage."""
+    n = 9000
+    light, loaded = load_arm(n // 2), load_arm(n // 2, start=n // 2, payload=2.0)
+    X, y = np.vstack([light.X, loaded.X]), np.concatenate([light.y[:, 3], loaded.y[:, 3]])
+    gp = StreamingGPRegressor(rank=200, random_state=0)
+    inside: dict[bool, list[np.ndarray]] = {True: [], False: []}
+    scores = []
+    for start in range(0, n, 20):
+        rows = slice(start, start + 20)
+        if start:
+            mean, std = gp.predict(X[rows], return_std=True)
+            scores.append(np.abs(y[rows] - mean) / std)
+            for calibrated, kept in inside.items():
+                _, low, high = gp.predict(X[rows], return_interval=0.9, calibrated=calibrated)
+                kept.append((low <= y[rows]) & (y[rows] <= high))
+        gp.partial_fit(X[rows], y[rows])
+    figure, (left, right) = panels(2, 3.3, width=10.0, width_ratios=(2, 3))
+    last = np.concatenate(scores)[-1000:]
+    weights = np.exp(-np.arange(1000)[::-1] / FADING)
+    order = np.argsort(last)
+    share = np.cumsum(weights[order]) / weights.sum()
+    reach = last[order][np.searchsorted(share, 0.9)]
+    left.plot(last[order], share, color=BLUE, linewidth=2)
+    left.plot([reach, reach, 0], [0, 0.9, 0.9], color=ORANGE, linestyle="--")
+    left.annotate(f"reaches {reach:.2f},\nnot 1.64", (reach, 0.45), (reach + 0.3, 0.35), color=ORANGE)
+    left.set(
+        xlabel="|y − mean| / std of a row, before it was learned", ylabel="share of the last rows",
+        title="how far an interval reaches", xlim=(0, 4), ylim=(0, 1.02),
+    )  # fmt: skip
+    for calibrated, colour, dash, label in (
+        (False, ORANGE, "--", "the Gaussian process's own"), (True, BLUE, "-", "calibrated")
+    ):  # fmt: skip
+        window = np.convolve(np.concatenate(inside[calibrated]), np.ones(500) / 500, "valid")
+        right.plot((np.arange(len(window)) + 520) / 50, window, dash, color=colour, label=label, linewidth=1.5)
+    right.axhline(0.9, color="black", linestyle=":")
+    right.axvline(n / 100, color=PINK, linewidth=2, label="the arm picks up 2 kg")
+    right.set(xlabel="seconds", title="share of the last 500 rows inside their 90 % intervals", ylim=(0.3, 1.02))
+    right.legend(fontsize=8, loc="lower left")
+    return figure
+
+
+# running and scale: drawings
+
+
+def _boxes(panel: Any, boxes: dict[str, tuple[float, float, str, str]]) -> None:
+    for x, y, text, colour in boxes.values():
+        panel.add_patch(
+            FancyBboxPatch((x - 0.8, y - 0.28), 1.6, 0.56, boxstyle="round,pad=0.04", facecolor=colour, edgecolor="black")
+        )
+        panel.text(x, y, text, ha="center", va="center", fontsize=9)
+
+
+def _arrow(panel: Any, start: tuple[float, float], end: tuple[float, float], text: str = "") -> None:
+    panel.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "black"})
+    if text:
+        middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.1
+        panel.text(*middle, text, ha="center", va="bottom", fontsize=8)
+
+
+def run() -> Figure:
+    """The way of a batch through `streamgp run`."""
+    figure, panel = panels(1, 2.9, width=10.0)
+    panel.axis("off")
+    panel.set(xlim=(-1, 12.2), ylim=(-1.75, 1.6))
+    way = {
+        "input": (0, 0, "CSV, JSON lines,\nParquet, a pipe", "#EEEEEE"),
+        "read": (2.4, 0, "read a batch", "white"),
+        "predict": (4.8, 0, "predict", "#CFE5F3"),
+        "score": (7.2, 0, "score it against\nits labels", "white"),
+        "learn": (9.6, 0, "learn", "#CFE5F3"),
+        "bad": (2.4, -1.3, "bad row: stop,\nskip, quarantine", "#F7D9C4"),
+        "output": (4.8, -1.3, "mean, std,\nlow, high", "#EEEEEE"),
+        "calibrate": (7.2, 1.2, "intervals: how far\nthey must reach", "white"),
+        "guard": (9.6, -1.3, "guard: impossible\nrow, left out", "#F7D9C4"),
+        "keep": (9.6, 1.2, "checkpoint: model, place,\nscores, sizes", "#D5EFE3"),
+    }
+    _boxes(panel, way)
+    order = ("input", "read", "predict", "score", "learn")
+    for a, b in zip(order, order[1:], strict=False):
+        _arrow(panel, (way[a][0] + 0.85, 0), (way[b][0] - 0.85, 0))
+    for a, b in (("read", "bad"), ("predict", "output"), ("learn", "guard")):
+        _arrow(panel, (way[a][0], -0.33), (way[b][0], -0.97))
+    for a, b in (("score", "calibrate"), ("learn", "keep")):
+        _arrow(panel, (way[a][0], 0.33), (way[b][0], 0.87))
+    _arrow(panel, (6.35, 1.2), (4.9, 0.36))
+    panel.plot([10.45, 11.3, 11.3, 2.4, 2.4], [0, 0, -1.72, -1.72, -1.62], color="white", linewidth=0)
+    return figure
+
+
+def cluster() -> Figure:
+    """What moves in a cluster: pivots down, sums up."""
+    figure, panel = panels(1, 2.7, width=9.0)
+    panel.axis("off")
+    panel.set(xlim=(-1.2, 9.6), ylim=(-1.6, 1.7))
+    way = {f"p{i}": (0.0, 1.2 - 0.8 * i, f"partition {i + 1}", "#EEEEEE") for i in range(4)}
+    way |= {f"s{i}": (2.8, 1.2 - 0.8 * i, "A, c, s, n, κ", "#CFE5F3") for i in range(4)}
+    way |= {
+        "t0": (5.4, 0.8, "sum", "white"),
+        "t1": (5.4, -0.8, "sum", "white"),
+        "model": (8.2, 0.0, "the model", "#D5EFE3"),
+    }
+    _boxes(panel, way)
+    for i in range(4):
+        _arrow(panel, (0.85, 1.2 - 0.8 * i), (1.95, 1.2 - 0.8 * i), "n rows" if i == 0 else "")
+        _arrow(panel, (3.65, 1.2 - 0.8 * i), (4.55, 0.8 if i < 2 else -0.8), "r² numbers" if i == 0 else "")
+    for y in (0.8, -0.8):
+        _arrow(panel, (6.25, y), (7.35, 0.12 if y > 0 else -0.12), "r² numbers" if y > 0 else "")
+    return figure
+
+
+def throughput() -> Figure:
+    """Rows a second of one core, two cores and a GPU; numbers of the tables in scale.md."""
+    figure, panel = panels(1, 3.3, width=6.5)
+    shown = {
+        "H200, float64, batches of 10,000": ((500, 2000, 8000), (6_353_547, 3_391_661, 314_178), BLUE, "o-"),
+        "one core, partitions of 50,000": ((100, 300, 500), (783_865, 122_058, 53_769), GREEN, "s--"),
+        "one core, one row at a time": ((100, 300, 500), (1578, 1195, 1023), ORANGE, "^:"),
+    }
+    for label, (ranks, rows, colour, dash) in shown.items():
+        panel.loglog(ranks, rows, dash, color=colour, label=label)
+    panel.set(xlabel="rank", ylabel="rows a second", xticks=[100, 300, 500, 2000, 8000], ylim=(500, 3e7))
+    panel.set_xticklabels(["100", "300", "500", "2000", "8000"])
+    panel.minorticks_off()
+    panel.legend(fontsize=9)
+    return figure
+
+
+DRAWN = {
+    function.__name__.replace("_", "-"): function
+    for function in (
+        streamgp, what_a_batch_costs, low_rank, diverges, pivots, who_goes, tuning, calibration, run, cluster, throughput,
+    )
+}  # fmt: skip
+
+
+def main() -> None:
+    """Draw those that are named, or all."""
+    warnings.simplefilter("ignore")
+    FOLDER.mkdir(exist_ok=True)
+    for name in sys.argv[1:] or DRAWN:
+        DRAWN[name]().savefig(FOLDER / f"{name}.png", dpi=110)
+        print(f"docs/figures/{name}.png")
+
+
+if __name__ == "__main__":
+    main()
