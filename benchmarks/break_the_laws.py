@@ -186,15 +186,15 @@ DAMAGE = [
     ),
     ("guard: targets", "stream.py", "far[~far] = ~(away", "far[~far] = 0 * ~(away", "test_guard"),
     ("fading scores", "calibration.py", "FADING = 300.0", "FADING = 3e9", "test_a_score_of_the_past"),
-    ("tables: width", "tables.py", "if len(cells) != width:", "if False:", "bad_rows_are_counted"),
+    ("tables: width", "tables/text.py", "if len(cells) != width:", "if False:", "bad_rows_are_counted"),
     (
         "tables: place",
-        "tables.py",
+        "tables/text.py",
         "self.place.offset + len(line)",
         "self.place.offset + 1 + len(line)",
         "has_grown or mended",
     ),
-    ("tables: half a line", "tables.py", "and self.whole_lines:", "and False:", "does_not_end_yet"),
+    ("tables: half a line", "tables/lines.py", "and self.whole_lines:", "and False:", "does_not_end_yet"),
     ("outputs: cut", "outputs.py", "file.truncate(size)", "pass", "is_cut_off"),
     (
         "session: transaction",
