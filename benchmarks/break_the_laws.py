@@ -102,7 +102,13 @@ DAMAGE = [
         "else 1.01 * mean)",
         "test_self_training",
     ),
-    ("9 libraries agree", "_arrays.py", "upper=transpose)", "upper=not transpose)", "array_libraries_agree"),
+    (
+        "9 libraries agree",
+        "_arrays/linear.py",
+        "upper=transpose)",
+        "upper=not transpose)",
+        "array_libraries_agree",
+    ),
     (
         "10 kernel entries",
         "models/spectral.py",
@@ -155,7 +161,7 @@ DAMAGE = [
     ("4 drop", "lowrank.py", "W = W - 0.5 *", "W = W - 0.4 *", "test_dropping or complement"),
     (
         "memory that lives",
-        "_arrays.py",
+        "_arrays/memory.py",
         "sys.getrefcount(self._buffers[i]) == 2",
         "sys.getrefcount(self._buffers[i]) > 0",
         "never_given",
@@ -214,7 +220,7 @@ DAMAGE = [
     ("cluster: names", "distributed.py", "y = y[list(labels)]", "pass", "targets_are_matched"),
     (
         "devices: panels",
-        "_arrays.py",
+        "_arrays/linear.py",
         "left[:, : part.stop] @",
         "0.9 * left[:, : part.stop] @",
         "half_products",
