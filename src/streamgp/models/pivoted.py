@@ -204,11 +204,10 @@ class PivotedModel:
                 self.features.transform(X),
                 self._folded.posterior.statistics.solve(self.posterior.noise),
             )
-            return Prediction(posterior.mean(F), covariance=posterior.covariance(F, self.kernel.block(X)))
+            return Prediction.by(posterior, F, self.kernel, X, variance=variance, covariance=True)
         F = self._features_of(X)
         if self.conditioned is None:
-            mean = self.posterior.mean(F)
-            return Prediction(mean, self.posterior.variance(F, self.kernel.diag(X)) if variance else None)
+            return Prediction.by(self.posterior, F, self.kernel, X, variance=variance, covariance=False)
         mean, leverage = self.conditioned.predict(F)
         left = self._unexplained(X, F) + self.posterior.noise * leverage
         return Prediction(mean, left if variance else None)
