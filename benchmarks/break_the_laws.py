@@ -125,7 +125,7 @@ DAMAGE = [
     ),
     (
         "units do not matter",
-        "tuning.py",
+        "starting.py",
         "return Start(offset, deviation,",
         "return Start(offset, scale,",
         "test_units",

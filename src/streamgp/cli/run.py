@@ -11,7 +11,7 @@ from rich.console import Console
 from ..errors import DataError
 from ..report import save_run_page
 from ..session import Session
-from ..tuning import FAMILIES
+from ..starting import FAMILIES
 from ..validation import METHODS
 from .beginning import start
 from .options import FILE, INPUT, Names, Rank, check, errors, joined, number, with_options
