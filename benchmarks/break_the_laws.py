@@ -102,7 +102,13 @@ DAMAGE = [
         "else 1.01 * mean)",
         "test_self_training",
     ),
-    ("9 libraries agree", "_arrays.py", "upper=transpose)", "upper=not transpose)", "array_libraries_agree"),
+    (
+        "9 libraries agree",
+        "_arrays/linear.py",
+        "upper=transpose)",
+        "upper=not transpose)",
+        "array_libraries_agree",
+    ),
     (
         "10 kernel entries",
         "models/spectral.py",
@@ -119,7 +125,7 @@ DAMAGE = [
     ),
     (
         "units do not matter",
-        "tuning.py",
+        "starting.py",
         "return Start(offset, deviation,",
         "return Start(offset, scale,",
         "test_units",
@@ -155,7 +161,7 @@ DAMAGE = [
     ("4 drop", "lowrank.py", "W = W - 0.5 *", "W = W - 0.4 *", "test_dropping or complement"),
     (
         "memory that lives",
-        "_arrays.py",
+        "_arrays/memory.py",
         "sys.getrefcount(self._buffers[i]) == 2",
         "sys.getrefcount(self._buffers[i]) > 0",
         "never_given",
@@ -186,15 +192,15 @@ DAMAGE = [
     ),
     ("guard: targets", "stream.py", "far[~far] = ~(away", "far[~far] = 0 * ~(away", "test_guard"),
     ("fading scores", "calibration.py", "FADING = 300.0", "FADING = 3e9", "test_a_score_of_the_past"),
-    ("tables: width", "tables.py", "if len(cells) != width:", "if False:", "bad_rows_are_counted"),
+    ("tables: width", "tables/text.py", "if len(cells) != width:", "if False:", "bad_rows_are_counted"),
     (
         "tables: place",
-        "tables.py",
+        "tables/text.py",
         "self.place.offset + len(line)",
         "self.place.offset + 1 + len(line)",
         "has_grown or mended",
     ),
-    ("tables: half a line", "tables.py", "and self.whole_lines:", "and False:", "does_not_end_yet"),
+    ("tables: half a line", "tables/lines.py", "and self.whole_lines:", "and False:", "does_not_end_yet"),
     ("outputs: cut", "outputs.py", "file.truncate(size)", "pass", "is_cut_off"),
     (
         "session: transaction",
@@ -214,7 +220,7 @@ DAMAGE = [
     ("cluster: names", "distributed.py", "y = y[list(labels)]", "pass", "targets_are_matched"),
     (
         "devices: panels",
-        "_arrays.py",
+        "_arrays/linear.py",
         "left[:, : part.stop] @",
         "0.9 * left[:, : part.stop] @",
         "half_products",

@@ -12,8 +12,6 @@ from threadpoolctl import threadpool_info
 
 from streamgp import StreamingGPRegressor
 from streamgp._arrays import (
-    RECYCLED,
-    _Memory,
     cholesky,
     copied,
     empty,
@@ -22,6 +20,7 @@ from streamgp._arrays import (
     product,
     solve_lower,
 )
+from streamgp._arrays.memory import RECYCLED, Memory
 from streamgp.errors import NumericalError
 
 SIZES = st.lists(st.integers(RECYCLED // 8, RECYCLED // 2), min_size=1, max_size=40)
@@ -144,7 +143,7 @@ def test_a_stream_gives_the_same_bits_in_any_thread_and_leaves_the_blas_pools_al
 
 
 def test_recycled_memory_is_bounded():
-    memory, dtype = _Memory(most=8, most_bytes=2**22), np.dtype(float)
+    memory, dtype = Memory(most=8, most_bytes=2**22), np.dtype(float)
     for n in range(40_000, 90_000, 1000):
         memory.array((n,), dtype)
     assert sum(b.nbytes for b in memory._buffers) <= 2**22

@@ -27,7 +27,7 @@ def on(device, values, dtype=torch.float64):
 @device
 @pytest.mark.parametrize("width", [3, 7, 64])
 def test_half_products_in_panels_are_whole_products(device, width, monkeypatch):
-    monkeypatch.setattr(_arrays, "PANEL", width)
+    monkeypatch.setattr(_arrays.linear, "PANEL", width)
     F = on(device, np.random.default_rng(0).standard_normal((50, 33)))
     L = torch.tril(F[:33, :33])
     np.testing.assert_allclose(_arrays.gram(F).cpu(), (F.T @ F).cpu(), rtol=1e-12, atol=1e-12)

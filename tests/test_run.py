@@ -556,9 +556,9 @@ def test_what_was_predicted_before_a_bad_row_is_kept_in_parquet_too(tmp_path):
 
 
 def test_marks_of_byte_order_and_lines_that_are_too_long(tmp_path, monkeypatch):
-    from streamgp import tables
+    from streamgp.tables import lines
 
-    monkeypatch.setattr(tables, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(lines, "_LONGEST_LINE", 1000)
     write_csv(tmp_path / "plain.csv", 100, l50="x" * 5000 + "1,2,3,4")
     text = (tmp_path / "plain.csv").read_text()
     (tmp_path / "t.csv").write_text("\ufeff" + text)

@@ -12,7 +12,8 @@ from streamgp.errors import InputError, KernelError, NumericalError, ParameterEr
 from streamgp.evaluation import prequential
 from streamgp.mixture import Mixture
 from streamgp.models import AffineModel, ExactModel, PivotedModel, RecursiveModel, SpectralModel
-from streamgp.tuning import OBJECTIVES, SAMPLE, Reservoir, exact_fit, is_due, tune_on_rows, tune_weights
+from streamgp.reservoir import SAMPLE, Reservoir
+from streamgp.tuning import OBJECTIVES, exact_fit, is_due, tune_on_rows, tune_weights
 
 PARTS = (kernels.SquaredExponential(0.5), kernels.Matern(2.0), kernels.Linear(1.3))
 DEFINITE = [

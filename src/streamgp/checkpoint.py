@@ -18,23 +18,23 @@ from typing import Any
 
 import numpy as np
 
-from . import calibration, features, guard, kernels, lowrank, models, statistics, stream, tuning
+from . import calibration, features, guard, kernels, lowrank, models, reservoir, statistics, stream, tuning
 from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
-from .models import affine, exact, pivoted
+from .models import affine, exact, window
 from .models.base import Recent
 
 MAGIC = b"STREAMGP"
-VERSION = 2
+VERSION = 3
 _HEAD = struct.Struct("<8sI32sQ")
 
 # Every class that a file may name.
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        stream.Stream, stream.Settings, tuning.Reservoir, tuning.Outcome, calibration.Scores, guard.Inputs,
+        stream.Stream, stream.Settings, reservoir.Reservoir, tuning.Outcome, calibration.Scores, guard.Inputs,
         models.PivotedModel, models.ExactModel, models.SpectralModel, models.RecursiveModel, models.AffineModel,
-        pivoted.Rows, exact.Panel, affine.Part, features.Pivots, features.Quadratic, lowrank.Factor,
+        window.Rows, exact.Panel, affine.Part, features.Pivots, features.Quadratic, lowrank.Factor,
         statistics.NormalEquations, statistics.Posterior, statistics.Conditioned,
         kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,
         kernels.SquaredExponential, kernels.Matern, kernels.RationalQuadratic, kernels.Periodic, kernels.Linear,

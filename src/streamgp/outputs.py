@@ -11,7 +11,7 @@ from typing import IO, Protocol
 
 import numpy as np
 
-from .errors import DataError
+from .errors import DataError, ParameterError
 
 
 class Writer(Protocol):
@@ -117,6 +117,23 @@ class ParquetWriter:
         """End."""
         self._put()
         self.file.close()
+
+
+def open_writer(
+    output: str | None, targets: Sequence[str], size: int = 0, *, header: bool = True
+) -> Writer | None:
+    """Open predictions for writing, by the suffix of `output`; None for none. `size` is where to go on in a file."""
+    if output is None:
+        return None
+    names = [f"{target}{end}" for target in targets for end in ("", "_std", "_low", "_high")]
+    twice = sorted({name for name in ["line", *names] if ["line", *names].count(name) > 1})
+    if twice:
+        raise ParameterError(
+            f"the output would have two columns called {twice[0]}; rename a target in the input"
+        )
+    if output.lower().endswith(".parquet"):
+        return ParquetWriter(output, names)
+    return CsvWriter(output, names, size, header=header)
 
 
 def open_at(path: str, size: int) -> IO[bytes]:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from . import tuning, validation
+from . import starting, tuning, validation
 from ._arrays import (
     Array,
     asarray_like,
@@ -30,7 +30,8 @@ from .kernels import Affine, Kernel, as_kernel
 from .models import AffineModel, ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
 from .models.base import Recent
 from .models.pivoted import WINDOW
-from .tuning import Outcome, Reservoir, Tuned
+from .reservoir import Reservoir
+from .tuning import Outcome, Tuned
 
 # Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
 WARM_UP = 50
@@ -133,7 +134,7 @@ class Stream:
             raise InputError("the guard finds no two of the first rows alike; raise `guard` or leave it out")
         begun = cls._begin(settings, _kept(batch, ~refused), batches)
         X = table[~refused, : batch.X.shape[1]]
-        inputs = Inputs.none(tuning.spread(X)).add(X)
+        inputs = Inputs.none(starting.spread(X)).add(X)
         return replace(begun, inputs=inputs, refused=refused, refusals=int(refused.sum()))
 
     @classmethod
@@ -142,7 +143,7 @@ class Stream:
         kernel = _kernel(settings, X.shape[1])
         noise = None if settings.noise == "auto" else float(settings.noise)
         family = settings.kernel if isinstance(settings.kernel, str) else "squared_exponential"
-        start = tuning.start(to_host(X).astype(np.float64), to_host(y), kernel, noise, family)
+        start = starting.start(to_host(X).astype(np.float64), to_host(y), kernel, noise, family)
         offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
         given = kernel is not None and (noise is not None or kernel.nugget > 0)
         needed = 1 if given else WARM_UP

@@ -1,30 +1,28 @@
-"""Hyperparameters: where a stream starts, and how they follow it at a price that does not grow."""
+"""Hyperparameters follow the stream, at a price that does not grow: objectives, and when and how they are raised."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from ._arrays import Array, cholesky, index, namespace, product, to_host
+from ._arrays import cholesky, product
 from .errors import NumericalError
-from .kernels import Affine, Kernel, Matern, RationalQuadratic, Scaled, SquaredExponential, Sum, dictionary
+from .kernels import Affine, Kernel, Matern, Scaled, SquaredExponential, Sum
 from .mixture import Mixture, Worth
+from .reservoir import SAMPLE
+from .starting import NOISE_SHARE
 
 Mode = Literal["none", "continuous", "initial", "hybrid", "doubling"]
 Objective = Literal["evidence", "loo", "training_error"]
 MODES: tuple[str, ...] = ("doubling", "initial", "hybrid", "continuous", "none")
 OBJECTIVES: tuple[str, ...] = ("evidence", "loo", "training_error")
 
-# Share of a target's variance that counts as noise until something better is known.
-NOISE_SHARE = 0.1
-# Rows of the sample that length-scales are tuned on; an evaluation is O(SAMPLE³).
-SAMPLE = 500
 # Fewer rows say too little to tune on.
 FEWEST = 50
 # Standard deviation of the prior on the logarithm of each hyperparameter about where it started.
@@ -40,162 +38,6 @@ STARTS = (1.0, 0.3, 0.1, 0.03)
 OUTLYING = 10.0
 # Noise stays between these shares of the targets' variance.
 NOISE_BOUNDS = (1e-6, 10.0)
-
-
-@dataclass(frozen=True)
-class Start:
-    """How targets are standardised and what the model of them is.
-
-    Attributes
-    ----------
-    offset, scale : (q,)
-        The model sees (y − offset)/scale.
-    kernel : Kernel
-    noise : float
-    """
-
-    offset: np.ndarray
-    scale: np.ndarray
-    kernel: Kernel
-    noise: float
-
-
-def spread(values: np.ndarray) -> np.ndarray:
-    """Give the standard deviation of each column of (n, d), safe from overflow and never zero.
-
-    A column that does not vary gives its size, and a column of zeros gives one: any unit will do, but it
-    must follow the data's.
-    """
-    size = np.abs(values).max(axis=0)
-    unit = np.where(size > 0, size, 1.0)
-    deviation = (values / unit).std(axis=0)
-    return np.where(deviation > 8 * np.finfo(values.dtype).eps, deviation, 1.0) * unit
-
-
-# Kernels by name, made from the length-scale of each feature.
-FAMILIES: dict[str, Callable[[np.ndarray], Kernel]] = {
-    "squared_exponential": SquaredExponential,
-    "matern12": lambda lengths: Matern(lengths, nu=0.5),
-    "matern32": lambda lengths: Matern(lengths, nu=1.5),
-    "matern52": lambda lengths: Matern(lengths, nu=2.5),
-    "rational_quadratic": RationalQuadratic,
-    "dictionary": dictionary,
-}
-
-
-def start(
-    X: np.ndarray,
-    y: np.ndarray,
-    kernel: Kernel | None,
-    noise: float | None,
-    family: str = "squared_exponential",
-) -> Start:
-    """Choose what was not given from the first rows, X (n, d) and y (n, q), so that units do not matter.
-
-    A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
-    the kernel is noise. Without one, the targets' mean is taken off and the length-scales are the
-    features' standard deviations times √d, at which two typical rows have a correlation of 1/e, in a kernel of
-    the family that is named.
-    """
-    n_outputs = y.shape[1]
-    offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)
-    if kernel is not None:
-        if noise is None:
-            noise = 0.0 if kernel.nugget else NOISE_SHARE * float((deviation**2).mean())
-        return Start(offset, scale, kernel.without_nugget(), noise + kernel.nugget)
-    offset = y[0] + (y - y[0]).mean(axis=0)
-    lengths = spread(X) * X.shape[1] ** 0.5
-    correlation = FAMILIES[family](lengths)
-    if noise is None:
-        return Start(offset, deviation, correlation, NOISE_SHARE)
-    variance = float((deviation**2).mean())
-    if isinstance(correlation, Affine):
-        return Start(offset, scale, correlation.with_amounts(variance * correlation.amounts), noise)
-    return Start(offset, scale, variance * correlation, noise)
-
-
-# A sample of the stream
-
-
-@dataclass(frozen=True)
-class Reservoir:
-    """A uniform sample of all rows seen, the same however they were cut into batches.
-
-    Each row draws a key from (seed, its number); the rows of the smallest keys stay.
-
-    Attributes
-    ----------
-    X : (m, d), y : (m, q)
-        On the host, in the order in which they came.
-    keys : (m,)
-    seen : int
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    keys: np.ndarray
-    seen: int
-    seed: int
-
-    @classmethod
-    def empty(cls, n_features: int, n_outputs: int, seed: int) -> Self:
-        """Give the sample of no rows."""
-        return cls(np.empty((0, n_features)), np.empty((0, n_outputs)), np.empty(0), 0, seed)
-
-    def without(self, X: Array, y: Array) -> Self:
-        """Take rows out that were unlearned."""
-        gone = {row.tobytes() for row in np.hstack([to_host(X), to_host(y)]).astype(np.float64)}
-        kept = np.array([r.tobytes() not in gone for r in np.hstack([self.X, self.y])], dtype=bool)
-        return replace(self, X=self.X[kept], y=self.y[kept], keys=self.keys[kept])
-
-    def cleared(self) -> Self:
-        """Give the sample of no rows."""
-        return replace(self, X=self.X[:0], y=self.y[:0], keys=self.keys[:0], seen=0)
-
-    def standing_for(self, n: int) -> Self:
-        """Let a sample of some rows be the sample of n of which these were drawn."""
-        n = max(n, self.seen)
-        return replace(self, keys=self.keys + math.log(self.seen / n) if self.seen else self.keys, seen=n)
-
-    def merge(self, other: Self) -> Self:
-        """Give a sample of both streams."""
-        keys = np.concatenate([self.keys, other.keys])
-        kept = np.sort(np.argsort(keys, kind="stable")[:SAMPLE])
-        return replace(
-            self,
-            X=np.concatenate([self.X, other.X])[kept],
-            y=np.concatenate([self.y, other.y])[kept],
-            keys=keys[kept],
-            seen=self.seen + other.seen,
-        )
-
-    def add(self, X: Array, y: Array, favour: float = 0.0) -> Self:
-        """See more rows, X (b, d) and y (b, q), each e^favour times as likely to stay as the first ones were."""
-        b = X.shape[0]
-        keys = _keys(self.seed, self.seen, b) - favour
-        limit = self.keys.max() if self.keys.size >= SAMPLE else math.inf
-        chosen = np.flatnonzero(keys < limit)
-        if not chosen.size:
-            return replace(self, seen=self.seen + b)
-        at, xp = index([int(i) for i in chosen], X), namespace(X)
-        keys = np.concatenate([self.keys, keys[chosen]])
-        kept = np.sort(np.argsort(keys, kind="stable")[:SAMPLE])
-        rows, targets = (to_host(xp.take(v, at, axis=0)).astype(np.float64) for v in (X, y))
-        return replace(
-            self,
-            X=np.concatenate([self.X, rows])[kept],
-            y=np.concatenate([self.y, targets])[kept],
-            keys=keys[kept],
-            seen=self.seen + b,
-        )
-
-
-def _keys(seed: int, first: int, n: int, block: int = 256) -> np.ndarray:
-    """Give the logarithm of an exponential variable for each of n rows from number `first` on."""
-    blocks = range(first // block, (first + n - 1) // block + 1)
-    drawn = np.concatenate([np.random.default_rng([seed, 7, i]).standard_exponential(block) for i in blocks])
-    skipped = first - blocks[0] * block
-    return np.asarray(np.log(drawn[skipped : skipped + n]))
 
 
 # Objectives on rows: the exact GP of the sample

@@ -25,7 +25,8 @@ from ._arrays import (
 )
 from .errors import InputError, InputTypeError, KernelError, ParameterError
 from .kernels import as_kernel
-from .tuning import FAMILIES, MODES, OBJECTIVES
+from .starting import FAMILIES
+from .tuning import MODES, OBJECTIVES
 
 METHODS: tuple[str, ...] = ("pivoted", "srmf", "brmf", "nrmf", "rgp")
 # Beyond this, sums of squares leave the range of float64.

@@ -7,8 +7,9 @@ import click
 from .. import __version__
 from .bench import bench
 from .demo import demo
+from .model import info, predict
 from .reproduce import reproduce
-from .run import info, predict, run
+from .run import run
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

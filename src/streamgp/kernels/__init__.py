@@ -1,6 +1,7 @@
 """Covariance functions and their algebra: ``2.0 * SquaredExponential([1.0, 3.0]) + Linear()``."""
 
-from .base import Affine, Constant, Kernel, Product, Scaled, Sum, WeightedSum, White
+from .affine import Affine, WeightedSum
+from .base import Constant, Kernel, Product, Scaled, Sum, White
 from .polynomials import BrownianPolynomial, DistancePolynomial
 from .reading import as_kernel
 from .stationary import Linear, Matern, Periodic, RationalQuadratic, SquaredExponential, dictionary

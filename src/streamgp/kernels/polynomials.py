@@ -17,7 +17,8 @@ import numpy as np
 
 from .._arrays import Array, asarray_like, namespace, zeros
 from ..errors import KernelError
-from .base import Affine, Kernel, non_negative
+from .affine import Affine
+from .base import Kernel, non_negative
 from .distances import centred, euclidean
 
 
@@ -31,7 +32,11 @@ class _Polynomial(Affine):
     weights: Any = (0.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", non_negative(type(self).__name__, self.weights))
+        meaning = "two or more, the first for the identity, the next for each power in turn"
+        weights = non_negative(type(self).__name__, self.weights, meaning)
+        if len(weights) < 2:
+            raise KernelError(f"{type(self).__name__}: weights={self.weights!r} must be {meaning}")
+        object.__setattr__(self, "weights", weights)
 
     @property
     def degree(self) -> int:

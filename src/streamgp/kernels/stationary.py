@@ -16,7 +16,8 @@ import numpy as np
 
 from .._arrays import Array, clip_below, in_place, is_foreign, namespace, ones, to_host
 from ..errors import KernelError
-from .base import Constant, Kernel, WeightedSum, positive, vector
+from .affine import WeightedSum
+from .base import Constant, Kernel, positive, vector
 from .distances import Beforehand, centred, euclidean, squared
 
 

@@ -363,10 +363,7 @@ class AffineModel:
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
         """See Model. n·m kernel entries; O(n m r)."""
         F, posterior = self._features(X), self._posterior
-        mean = posterior.mean(F)
-        if covariance:
-            return Prediction(mean, covariance=posterior.covariance(F, self.kernel.block(X)))
-        return Prediction(mean, posterior.variance(F, self.kernel.diag(X)) if variance else None)
+        return Prediction.by(posterior, F, self.kernel, X, variance=variance, covariance=covariance)
 
     def log_evidence(self) -> float:
         """See Model; of the factors, not of the kernel matrix."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from .._arrays import Array, namespace
 from ..kernels import Kernel
-from ..statistics import NormalEquations
+from ..statistics import NormalEquations, Posterior
 
 T = TypeVar("T")
 
@@ -27,6 +27,16 @@ class Prediction:
     mean: Array
     variance: Array | None = None
     covariance: Array | None = None
+
+    @classmethod
+    def by(
+        cls, posterior: Posterior, F: Array, kernel: Kernel, X: Array, *, variance: bool, covariance: bool
+    ) -> Self:
+        """Give what a posterior says of the rows X (m, d) with features F (m, r)."""
+        mean = posterior.mean(F)
+        if covariance:
+            return cls(mean, covariance=posterior.covariance(F, kernel.block(X)))
+        return cls(mean, posterior.variance(F, kernel.diag(X)) if variance else None)
 
 
 @dataclass(frozen=True)

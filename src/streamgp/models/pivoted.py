@@ -14,22 +14,17 @@ import numpy as np
 
 from .._arrays import (
     Array,
-    asarray_like,
     cast,
     cholesky,
     clip_below,
-    copied,
     double,
     eps,
-    eye,
     index,
     is_foreign,
-    joined,
     less_product,
     namespace,
     product,
     slices,
-    solve_lower,
     solve_lower_rows,
     to_host,
     zeros,
@@ -37,9 +32,11 @@ from .._arrays import (
 from ..errors import InputError
 from ..features import Pivots
 from ..kernels import Kernel
-from ..lowrank import Complement, pivoted_cholesky
+from ..lowrank import Complement
 from ..statistics import Conditioned, NormalEquations, Posterior
+from . import choice
 from .base import Prediction, Recent, Summary
+from .window import Rows, without
 
 # Rows that are summed up at once.
 SUMMED = 8192
@@ -64,35 +61,6 @@ LULL = 400
 REVIEWED_ON_DEVICE = 100
 GLANCED_ON_DEVICE = 2000
 FOLDED = 16_384
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some rows with their features: X (n, d), y (n, q), F (n, r), and what each counts for, (n,)."""
-
-    X: Array
-    y: Array
-    F: Array
-    weights: Array
-
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return int(self.X.shape[0])
-
-    def join(self, other: Rows) -> Rows:
-        """Put other rows after these."""
-        pairs = ((self.X, other.X), (self.y, other.y), (self.F, other.F), (self.weights, other.weights))
-        return Rows(*(joined(pair) for pair in pairs))
-
-    def copied(self) -> Rows:
-        """Give these rows in memory of their own: a view would keep all that it is a part of."""
-        return Rows(*(copied(v) for v in (self.X, self.y, self.F, self.weights)))
-
-    def last(self, n: int) -> Rows:
-        """Keep the last n."""
-        start = max(0, self.count - n)
-        return Rows(self.X[start:, :], self.y[start:, :], self.F[start:, :], self.weights[start:])
 
 
 @dataclass(frozen=True)
@@ -236,11 +204,10 @@ class PivotedModel:
                 self.features.transform(X),
                 self._folded.posterior.statistics.solve(self.posterior.noise),
             )
-            return Prediction(posterior.mean(F), covariance=posterior.covariance(F, self.kernel.block(X)))
+            return Prediction.by(posterior, F, self.kernel, X, variance=variance, covariance=True)
         F = self._features_of(X)
         if self.conditioned is None:
-            mean = self.posterior.mean(F)
-            return Prediction(mean, self.posterior.variance(F, self.kernel.diag(X)) if variance else None)
+            return Prediction.by(self.posterior, F, self.kernel, X, variance=variance, covariance=False)
         mean, leverage = self.conditioned.predict(F)
         left = self._unexplained(X, F) + self.posterior.noise * leverage
         return Prediction(mean, left if variance else None)
@@ -304,7 +271,7 @@ class PivotedModel:
     def unlearn(self, X: Array, y: Array) -> Self:
         """Take rows away: exactly those learned with the present pivots, or all if all rows are kept; O(b r² + r³)."""
         model = self._folded
-        weights, gone, found = _without(model.window, X, double(y))
+        weights, gone, found = without(model.window, X, double(y))
         if not found and (self.window_size is None or self.faded):
             raise InputError(
                 "some of these rows were not learned, or were taken away before; the model is unchanged"
@@ -350,10 +317,10 @@ class PivotedModel:
         )
         while merged.rank > merged.max_rank:
             merged = merged._settled()
-            losses = to_host(merged._count_losses()) * merged._learned(merged.posterior.weights)
+            losses = to_host(merged._losses()) * choice.learned(merged.features.V, merged.posterior.weights)
             excess = min(merged.rank - merged.max_rank, 20)
             merged = merged._dismiss([int(j) for j in np.argsort(losses)[:excess]])
-        return replace(merged._settled(), losses=merged._count_losses())
+        return replace(merged._settled(), losses=merged._losses())
 
     def retuned(self, kernel: Kernel, noise: float) -> Self:
         """Go on with another kernel; O(r³ + W r²), no row needed but those of the window.
@@ -395,7 +362,7 @@ class PivotedModel:
             window=replace(window, F=F),
             changes=0,
         )._settled()
-        return replace(model, losses=model._count_losses())
+        return replace(model, losses=model._losses())
 
     # Rows that others have counted
 
@@ -433,7 +400,7 @@ class PivotedModel:
         X, y = X[newest:, :], y[newest:, :]
         rows = Rows(X, double(y), self.features.transform(X), double(namespace(y).ones_like(y[:, 0])))
         model = replace(self, posterior=summary.statistics.solve(self.noise), window=rows)._settled()
-        return replace(model, losses=model._count_losses())
+        return replace(model, losses=model._losses())
 
     def left_out(self, X: Array, y: Array) -> tuple[Array, Array, float]:
         """Give errors (b, q) and variances (b,) of rows that were learned, each as if it had not been; the noise."""
@@ -443,8 +410,8 @@ class PivotedModel:
         """Admit the pivots of another model, but for those that mine explain."""
         others = replace(others, Z=cast(others.Z, self.features.Z.dtype))
         F = double(self.features.transform(others.Z))
-        residual = double(self.kernel.block(others.Z)) - F @ namespace(F).matrix_transpose(F)
-        chosen, _ = self._draw(residual, double(self.kernel.diag(others.Z)), others.rank)
+        left = choice.residual(self.kernel, others.Z, F)
+        chosen, _ = self._draw(left, others.Z, others.rank)
         y = zeros((others.rank, self.window.y.shape[1]), self.window.y)
         return self._admit(Rows(others.Z, y, cast(F, others.Z.dtype), y[:, 0]), chosen)
 
@@ -512,36 +479,16 @@ class PivotedModel:
             return self
         return self._swap(block, before, min(max(moved, 1.0), 6.0))
 
-    def _residual(self, block: Rows) -> Array:
-        """Give k(x, x') − φᵀφ' between the rows of a block, in double precision; (n, n)."""
-        F = double(block.F)
-        return less_product(double(self.kernel.block(block.X)), F, namespace(F).matrix_transpose(F))
+    def _draw(self, left: Array, X: Array, n_most: int) -> tuple[list[int], Array]:
+        prior = double(self.kernel.diag(X))
+        return choice.draw(left, prior, n_most, self._novel, (self.seed, self.reviews))
 
-    def _draw(self, residual: Array, prior: Array, n_most: int) -> tuple[list[int], Array]:
-        """Draw rows in proportion to the share of their prior variance (n,) that is not explained.
-
-        Their columns of the factor of the residual (n, n) are (n, m).
-        """
-        xp = namespace(residual)
-        # In units of each row's prior deviation, so that one far row does not hide what the others lack.
-        scale = xp.sqrt(prior)
-        scale = xp.where(scale > 0, scale, xp.ones_like(scale))
-        relative = residual / (scale[:, None] * scale[None, :])
-        diagonal = clip_below(xp.linalg.diagonal(relative) + 0.0, 0.0)
-        largest = float(xp.max(diagonal)) if diagonal.shape[0] else 0.0
-        threshold = self._novel
-        if not largest > threshold:
-            return [], residual[:, :0]
-        # One row after another: on the host, whose small steps are quicker than a device's.
-        host, start = to_host(relative), to_host(diagonal)
-        factor = pivoted_cholesky(
-            lambda i: host[:, i], start, n_most, threshold / largest, (self.seed, self.reviews)
-        )
-        return list(factor.pivots), asarray_like(factor.U, scale) * scale[:, None]
+    def _losses(self) -> Array:
+        return choice.losses(self.posterior.statistics, self.features.V)
 
     def _fill(self, block: Rows) -> Self:
-        residual = self._residual(block)
-        chosen, columns = self._draw(residual, double(self.kernel.diag(block.X)), self.max_rank - self.rank)
+        residual = choice.residual(self.kernel, block.X, block.F)
+        chosen, columns = self._draw(residual, block.X, self.max_rank - self.rank)
         if self.tolerance is not None:
             # Of the pivots drawn, in their order, only as many as explain enough of the block.
             prior = to_host(double(self.kernel.diag(block.X))).sum()
@@ -557,20 +504,19 @@ class PivotedModel:
         block is explained than the past on average; so many times more newcomers are looked at.
         """
         n = block.count
-        residual = self._residual(block)
+        residual = choice.residual(self.kernel, block.X, block.F)
         n_most = round(SWAPS * (LULL if self._on_device else self.unreviewed) / REVIEW * moved)
-        chosen, columns = self._draw(residual, double(self.kernel.diag(block.X)), min(n_most, self.rank))
+        chosen, columns = self._draw(residual, block.X, min(n_most, self.rank))
         model = replace(self, reviews=self.reviews + 1, unreviewed=0)
         if not chosen or n < 2:
             return model
-        squares = to_host(columns) ** 2
-        gains = (squares.sum(axis=0) - squares[chosen, np.arange(len(chosen))]) / (n - 1)
+        gains = choice.gains(columns, chosen)
         # Counting is O(r³): only so often that a row's share of it is O(r²).
         if self.reviews % max(1, self.rank // REVIEW) == 0 or self.losses.shape[0] != self.rank:
-            model = replace(model, losses=model._count_losses())
+            model = replace(model, losses=model._losses())
         # A stream that stays where it is knew its weights before the block, too.
         weights = Conditioned.on(before, block.F, block.y).weights if moved > MOVED else before.weights
-        losses = to_host(model.losses) * self._learned(weights)
+        losses = to_host(model.losses) * choice.learned(self.features.V, weights)
         best, weakest = np.argsort(-gains), np.argsort(losses)[: len(chosen)]
         n_swaps = int(np.cumprod(gains[best] > MARGIN * losses[weakest]).sum())
         if not n_swaps:
@@ -591,7 +537,7 @@ class PivotedModel:
         F[:, :m] = solve_lower_rows(L, cross)
         statistics = self.posterior.statistics.exchange(complement, F, window.y, window.weights)
         losses = xp.asarray(self.losses, copy=True)
-        fresh = _fresh_losses(F[:, :m], L) / max(statistics.count, 1.0)
+        fresh = choice.first_losses(F[:, :m], L) / max(statistics.count, 1.0)
         for i, pivot in enumerate(pivots):
             losses[pivot] = fresh[i]
         dtype = self.features.V.dtype
@@ -604,20 +550,6 @@ class PivotedModel:
             losses=losses,
             changes=self.changes + m,
         )
-
-    def _count_losses(self) -> Array:
-        """Give what each pivot explains of a row, on average and its own row aside: (uᵀAu − 1/P)/n, (r,)."""
-        statistics, V = self.posterior.statistics, double(self.features.V)
-        xp = namespace(V)
-        squares = xp.vecdot(V, V, axis=-2)
-        explained = xp.vecdot(product(statistics.gram, V), V, axis=-2) / squares
-        return clip_below(explained - 1.0 / squares, 0.0) / max(statistics.count, 1.0)
-
-    def _learned(self, weights: Array) -> np.ndarray:
-        """Give (uᵀw)² of each pivot's direction u, averaged over outputs; its prior mean is one. (r,)."""
-        V, xp = double(self.features.V), namespace(self.window.X)
-        along = product(xp.matrix_transpose(V), weights)
-        return to_host(xp.mean(along * along, axis=1) / xp.vecdot(V, V, axis=-2))
 
     def _dismiss(self, pivots: list[int]) -> Self:
         """Drop pivots, exactly."""
@@ -645,7 +577,7 @@ class PivotedModel:
         cross = double(self.kernel.block(window.X, X)) - double(window.F) @ xp.matrix_transpose(double(F))
         G = solve_lower_rows(L, cross)
         statistics = self.posterior.statistics.extend(window.F, G, window.y, window.weights)
-        fresh = _fresh_losses(G, L) / max(statistics.count, 1.0)
+        fresh = choice.first_losses(G, L) / max(statistics.count, 1.0)
         return replace(
             self,
             features=self.features.extend(X, F, cast(L, X.dtype)),
@@ -672,28 +604,3 @@ class PivotedModel:
         return replace(
             self, features=features, posterior=statistics.solve(self.noise), window=window, changes=0
         )
-
-
-def _fresh_losses(G: Array, L: Array) -> Array:
-    """Give what new pivots explain of the rows with features G (W, m), summed: their loss until the next count."""
-    xp = namespace(G)
-    taken = xp.matrix_transpose(solve_lower(L, xp.matrix_transpose(G), transpose=True))  # G L⁻¹
-    spread = 1.0 / xp.sum(solve_lower(L, eye(L.shape[0], L)) ** 2, axis=0)
-    return xp.sum(taken * taken, axis=0) * spread
-
-
-def _without(window: Rows, X: Array, y: Array) -> tuple[Array, Array, bool]:
-    """Give the weights of the window without the rows X and y, what each of these weighed, and if all were there.
-
-    A row that is not in the window counts 1.
-    """
-    found, weights, gone = True, to_host(window.weights).copy(), np.ones(X.shape[0])
-    have, lost = (
-        to_host(namespace(X).concat([double(a), b], axis=1)) for a, b in ((window.X, window.y), (X, y))
-    )
-    for i, row in enumerate(lost):
-        at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))[:1]
-        if at.size:
-            gone[i], weights[at] = weights[at[0]], 0.0
-        found = found and bool(at.size)
-    return asarray_like(weights, window.weights), asarray_like(gone, window.weights), found

@@ -180,10 +180,7 @@ class RecursiveModel:
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
         """See Model. m·r kernel entries; O(m r²)."""
         F, posterior = self._features_of(X), self._posterior
-        mean = posterior.mean(F)
-        if covariance:
-            return Prediction(mean, covariance=posterior.covariance(F, self.kernel.block(X)))
-        return Prediction(mean, posterior.variance(F, self.kernel.diag(X)) if variance else None)
+        return Prediction.by(posterior, F, self.kernel, X, variance=variance, covariance=covariance)
 
     def log_evidence(self) -> float:
         """See Model; of the model in which batches are independent given the basis."""

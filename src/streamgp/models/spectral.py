@@ -206,10 +206,7 @@ class SpectralModel:
         if self.exact_cross:
             return self._predict_exact_cross(X, variance, covariance)
         F, posterior = self._features.scale(self._project(X)), self._posterior
-        mean = posterior.mean(F)
-        if covariance:
-            return Prediction(mean, covariance=posterior.covariance(F, self.kernel.block(X)))
-        return Prediction(mean, posterior.variance(F, self.kernel.diag(X)) if variance else None)
+        return Prediction.by(posterior, F, self.kernel, X, variance=variance, covariance=covariance)
 
     @cached_property
     def _alpha(self) -> Array:

@@ -1,0 +1,55 @@
+"""Rows that are remembered, with their features: what new pivots learn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._arrays import Array, asarray_like, copied, double, joined, namespace, to_host
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows with their features: X (n, d), y (n, q), F (n, r), and what each counts for, (n,)."""
+
+    X: Array
+    y: Array
+    F: Array
+    weights: Array
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return int(self.X.shape[0])
+
+    def join(self, other: Rows) -> Rows:
+        """Put other rows after these."""
+        pairs = ((self.X, other.X), (self.y, other.y), (self.F, other.F), (self.weights, other.weights))
+        return Rows(*(joined(pair) for pair in pairs))
+
+    def copied(self) -> Rows:
+        """Give these rows in memory of their own: a view would keep all that it is a part of."""
+        return Rows(*(copied(v) for v in (self.X, self.y, self.F, self.weights)))
+
+    def last(self, n: int) -> Rows:
+        """Keep the last n."""
+        start = max(0, self.count - n)
+        return Rows(self.X[start:, :], self.y[start:, :], self.F[start:, :], self.weights[start:])
+
+
+def without(window: Rows, X: Array, y: Array) -> tuple[Array, Array, bool]:
+    """Give the weights of the window without the rows X and y, what each of these weighed, and if all were there.
+
+    A row that is not in the window counts 1.
+    """
+    found, weights, gone = True, to_host(window.weights).copy(), np.ones(X.shape[0])
+    have, lost = (
+        to_host(namespace(X).concat([double(a), b], axis=1)) for a, b in ((window.X, window.y), (X, y))
+    )
+    for i, row in enumerate(lost):
+        at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))[:1]
+        if at.size:
+            gone[i], weights[at] = weights[at[0]], 0.0
+        found = found and bool(at.size)
+    return asarray_like(weights, window.weights), asarray_like(gone, window.weights), found
