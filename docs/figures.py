@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from streamgp.calibration import FADING
 from streamgp.datasets import load_arm
 from streamgp.kernels import SquaredExponential
 from streamgp.lowrank import pivoted_cholesky
+from streamgp.models import choice
+from streamgp.models.pivoted import MARGIN
 
 FOLDER = Path(__file__).parent / "figures"
 BENCH = Path(__file__).parents[1] / "benchmarks" / "results" / "bench.json"
@@ -38,7 +41,7 @@ def panels(columns: int, height: float, *, width: float = 9.0, **more: Any) -> t
 
 
 def streamgp() -> Figure:
-    """An interval that closes in on a torque while it is learned; and what a batch costs as rows pass."""
+    """Show an interval that closes in on a torque while it is learned, and what a batch costs as rows pass."""
     arm = load_arm(1000)
     gp = StreamingGPRegressor(rank=200, random_state=0)
     said = []
@@ -77,7 +80,9 @@ def _costs(panel: Any) -> None:
         seconds = np.array(results[f"{peer} | kin40k"]["batches"])[:, 1]
         groups = np.array_split(np.arange(len(seconds)), 16)
         rows = [500 + 100 * (g.mean() + 0.5) for g in groups]
-        panel.loglog(rows, [1e3 * np.median(seconds[g]) for g in groups], dash, color=colour, label=label, linewidth=2)
+        panel.loglog(
+            rows, [1e3 * np.median(seconds[g]) for g in groups], dash, color=colour, label=label, linewidth=2
+        )
     panel.set(xlabel="rows learned so far", ylabel="milliseconds", xticks=[1000, 2000, 5000, 10_000])
     panel.set_xticklabels(["1,000", "2,000", "5,000", "10,000"])
     panel.minorticks_off()
@@ -85,7 +90,7 @@ def _costs(panel: Any) -> None:
 
 
 def what_a_batch_costs() -> Figure:
-    """What a batch costs as rows pass, alone."""
+    """Show what a batch costs as rows pass, alone."""
     figure, panel = panels(1, 3.6, width=6.5)
     _costs(panel)
     return figure
@@ -102,7 +107,9 @@ def low_rank() -> Figure:
     figure, axes = panels(4, 2.7, width=10.0)
     few = found.U[:, :8]
     for panel, (matrix, title) in zip(
-        axes, ((K, "K, 300 × 300"), (few @ few.T, "ΦΦᵀ, 8 pivots"), (K - few @ few.T, "what they leave")), strict=False
+        axes,
+        ((K, "K, 300 × 300"), (few @ few.T, "ΦΦᵀ, 8 pivots"), (K - few @ few.T, "what they leave")),
+        strict=False,
     ):
         panel.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
         panel.set(title=title, xticks=[], yticks=[])
@@ -167,44 +174,51 @@ def pivots() -> Figure:
         if panel is not None:
             panel.plot(*X[:start].T, ".", color="#DDDDDD", markersize=1)
             panel.plot(*X[max(0, start - 300) : start + 100].T, ".", color=SKY, markersize=2)
-            panel.plot(*gp.pivots_.T, "o", color=ORANGE, markersize=4, markeredgecolor="white", markeredgewidth=0.4)
+            panel.plot(
+                *gp.pivots_.T, "o", color=ORANGE, markersize=4, markeredgecolor="white", markeredgewidth=0.4
+            )
             panel.set_title(f"after {start + 100:,} rows")
     handles = [
-        axes[0].plot([], [], ".", color=c, markersize=m)[0] for c, m in (("#BBBBBB", 5), (SKY, 6), (ORANGE, 10))
+        axes[0].plot([], [], ".", color=c, markersize=m)[0]
+        for c, m in (("#BBBBBB", 5), (SKY, 6), (ORANGE, 10))
     ]
-    figure.legend(handles, ["rows before", "the last 400 rows", "the 40 pivots"], loc="outside lower center", ncols=3)
+    figure.legend(
+        handles, ["rows before", "the last 400 rows", "the 40 pivots"], loc="outside lower center", ncols=3
+    )
     return figure
 
 
 def who_goes() -> Figure:
-    """A direction in which the function is flat can go: pivots gather where it is not."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (8000, 2))
-
-    def function(X: np.ndarray) -> np.ndarray:
-        return np.where(X[:, 0] > 0, np.sin(9 * X[:, 0]) * np.cos(6 * X[:, 1]), 0.0)
-
-    y = function(X) + 0.05 * rng.standard_normal(8000)
-    gp = StreamingGPRegressor(SquaredExponential(0.25), rank=60, noise=0.0025, tune="none", random_state=0)
-    grid = np.stack(np.meshgrid(np.linspace(-1, 1, 80), np.linspace(-1, 1, 80)), axis=-1).reshape(-1, 2)
-    figure, axes = panels(3, 3.2, width=10.0, sharex=True, sharey=True)
-    shown = {"the function": function(grid)}
-    at = {}
-    for start in range(0, 8000, 100):
+    """Show how the best newcomer meets the weakest pivot, and the next the next, while it gains ten times that loss."""
+    X = _wandering(6000)
+    y = np.sin(2 * X[:, 0]) + np.cos(2 * X[:, 1])
+    kernel = SquaredExponential(0.8)
+    gp = StreamingGPRegressor(kernel, rank=40, noise=0.01, tune="none", random_state=0)
+    for start in range(0, 3000, 100):
         gp.partial_fit(X[start : start + 100], y[start : start + 100])
-        if start in (100, 7900):
-            name = f"learned from {start + 100:,} rows"
-            shown[name], at[name] = gp.predict(grid), gp.pivots_
-    for panel, (title, values) in zip(axes, shown.items(), strict=True):
-        panel.imshow(
-            values.reshape(80, 80), origin="lower", extent=(-1, 1, -1, 1), cmap="RdBu", vmin=-1.2, vmax=1.2
-        )
-        panel.set_title(title)
-        panel.grid(visible=False)
-        if title in at:
-            flat = int((at[title][:, 0] < 0).sum())
-            panel.plot(*at[title].T, "o", color="black", markersize=4, markeredgecolor="white", markeredgewidth=0.5)
-            panel.set_xlabel(f"pivots: {flat} in the flat half, {len(at[title]) - flat} in the other")
+    model, block = gp._stream.model, X[3000:3100]
+    F = model.features.transform(block)
+    left = choice.residual(kernel, block, F)
+    chosen, columns = choice.draw(left, kernel.diag(block), 30, 1e-4, (0, 1))
+    gains = np.sort(choice.gains(columns, chosen))[::-1]
+    loss = choice.losses(model.posterior.statistics, model.features.V)
+    loss = np.sort(loss * choice.learned(model.features.V, model.posterior.weights))
+    places = np.arange(1, len(gains) + 1)
+    figure, panel = panels(1, 3.4, width=7.0)
+    panel.semilogy(
+        places,
+        MARGIN * np.maximum(loss[: len(places)], 1e-7),
+        "s--",
+        color=ORANGE,
+        label="10 × what the weakest pivots would lose",
+    )
+    panel.semilogy(places, gains, "o-", color=BLUE, label="what newcomers would gain, the best first")
+    n_swaps = int(np.cumprod(gains > MARGIN * loss[: len(places)]).sum())
+    panel.axvspan(
+        0.5, n_swaps + 0.5, color=GREEN, alpha=0.15, label=f"{n_swaps} take the places of {n_swaps}"
+    )
+    panel.set(xlabel="pair", ylabel="share of a row's variance", xlim=(0.5, len(places) + 0.5))
+    panel.legend(fontsize=9)
     return figure
 
 
@@ -231,17 +245,25 @@ def tuning() -> Figure:
                 kernel = gp.kernel_
                 lengths.append(np.asarray(kernel.kernel.length_scale) / spread)
         smooth = np.sqrt(np.convolve(np.square(errors), np.ones(4) / 4, "valid"))
-        right.loglog(np.arange(len(smooth)) * 50 + 125, smooth, dash, color=colour, label=f'tune="{tune}"', linewidth=2)
+        right.loglog(
+            np.arange(len(smooth)) * 50 + 125, smooth, dash, color=colour, label=f'tune="{tune}"', linewidth=2
+        )
     rows_seen = np.arange(1, len(lengths) + 1) * 50
     for i, (label, colour, dash) in enumerate(
-        (("x₁: a fast wave", BLUE, "-"), ("x₂: a parabola", GREEN, "--"), ("four that do not matter", GREY, ":"))
+        (
+            ("x₁: a fast wave", BLUE, "-"),
+            ("x₂: a parabola", GREEN, "--"),
+            ("four that do not matter", GREY, ":"),
+        )
     ):
         left.loglog(rows_seen, np.array(lengths)[:, i], dash, color=colour, label=label, linewidth=2)
     left.loglog(rows_seen, np.array(lengths)[:, 3:], ":", color=GREY, linewidth=2)
     left.set(xlabel="rows", ylabel="length-scale / spread of the feature", title="what is tuned")
     left.legend(fontsize=8)
     right.axhline(0.1, color="black", linestyle=":", label="the noise")
-    right.set(xlabel="rows", ylabel="error", title="what it is worth")
+    right.set(xlabel="rows", ylabel="error", title="what it is worth", xticks=[200, 500, 1000, 2000, 4000])
+    right.set_xticklabels(["200", "500", "1,000", "2,000", "4,000"])
+    right.minorticks_off()
     right.legend(fontsize=8)
     return figure
 
@@ -283,10 +305,14 @@ def calibration() -> Figure:
         (False, ORANGE, "--", "the Gaussian process's own"), (True, BLUE, "-", "calibrated")
     ):  # fmt: skip
         window = np.convolve(np.concatenate(inside[calibrated]), np.ones(500) / 500, "valid")
-        right.plot((np.arange(len(window)) + 520) / 50, window, dash, color=colour, label=label, linewidth=1.5)
+        right.plot(
+            (np.arange(len(window)) + 520) / 50, window, dash, color=colour, label=label, linewidth=1.5
+        )
     right.axhline(0.9, color="black", linestyle=":")
     right.axvline(n / 100, color=PINK, linewidth=2, label="the arm picks up 2 kg")
-    right.set(xlabel="seconds", title="share of the last 500 rows inside their 90 % intervals", ylim=(0.3, 1.02))
+    right.set(
+        xlabel="seconds", title="share of the last 500 rows inside their 90 % intervals", ylim=(0.3, 1.02)
+    )
     right.legend(fontsize=8, loc="lower left")
     return figure
 
@@ -297,7 +323,9 @@ def calibration() -> Figure:
 def _boxes(panel: Any, boxes: dict[str, tuple[float, float, str, str]]) -> None:
     for x, y, text, colour in boxes.values():
         panel.add_patch(
-            FancyBboxPatch((x - 0.8, y - 0.28), 1.6, 0.56, boxstyle="round,pad=0.04", facecolor=colour, edgecolor="black")
+            FancyBboxPatch(
+                (x - 0.85, y - 0.3), 1.7, 0.6, boxstyle="round,pad=0.04", facecolor=colour, edgecolor="black"
+            )
         )
         panel.text(x, y, text, ha="center", va="center", fontsize=9)
 
@@ -305,15 +333,15 @@ def _boxes(panel: Any, boxes: dict[str, tuple[float, float, str, str]]) -> None:
 def _arrow(panel: Any, start: tuple[float, float], end: tuple[float, float], text: str = "") -> None:
     panel.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "black"})
     if text:
-        middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.1
-        panel.text(*middle, text, ha="center", va="bottom", fontsize=8)
+        middle = (start[0] + end[0]) / 2 + (0.15 if end[1] != start[1] else 0), (start[1] + end[1]) / 2 + 0.08
+        panel.text(*middle, text, ha="left" if end[1] != start[1] else "center", va="bottom", fontsize=8)
 
 
 def run() -> Figure:
-    """The way of a batch through `streamgp run`."""
+    """Draw the way of a batch through `streamgp run`."""
     figure, panel = panels(1, 2.9, width=10.0)
     panel.axis("off")
-    panel.set(xlim=(-1, 12.2), ylim=(-1.75, 1.6))
+    panel.set(xlim=(-1, 10.7), ylim=(-1.75, 1.65))
     way = {
         "input": (0, 0, "CSV, JSON lines,\nParquet, a pipe", "#EEEEEE"),
         "read": (2.4, 0, "read a batch", "white"),
@@ -324,23 +352,22 @@ def run() -> Figure:
         "output": (4.8, -1.3, "mean, std,\nlow, high", "#EEEEEE"),
         "calibrate": (7.2, 1.2, "intervals: how far\nthey must reach", "white"),
         "guard": (9.6, -1.3, "guard: impossible\nrow, left out", "#F7D9C4"),
-        "keep": (9.6, 1.2, "checkpoint: model, place,\nscores, sizes", "#D5EFE3"),
+        "keep": (9.6, 1.2, "checkpoint:\nmodel, place, scores", "#D5EFE3"),
     }
     _boxes(panel, way)
     order = ("input", "read", "predict", "score", "learn")
-    for a, b in zip(order, order[1:], strict=False):
-        _arrow(panel, (way[a][0] + 0.85, 0), (way[b][0] - 0.85, 0))
+    for a, b in pairwise(order):
+        _arrow(panel, (way[a][0] + 0.9, 0), (way[b][0] - 0.9, 0))
     for a, b in (("read", "bad"), ("predict", "output"), ("learn", "guard")):
         _arrow(panel, (way[a][0], -0.33), (way[b][0], -0.97))
     for a, b in (("score", "calibrate"), ("learn", "keep")):
         _arrow(panel, (way[a][0], 0.33), (way[b][0], 0.87))
-    _arrow(panel, (6.35, 1.2), (4.9, 0.36))
-    panel.plot([10.45, 11.3, 11.3, 2.4, 2.4], [0, 0, -1.72, -1.72, -1.62], color="white", linewidth=0)
+    _arrow(panel, (6.3, 1.2), (4.9, 0.38))
     return figure
 
 
 def cluster() -> Figure:
-    """What moves in a cluster: pivots down, sums up."""
+    """Draw what moves in a cluster."""
     figure, panel = panels(1, 2.7, width=9.0)
     panel.axis("off")
     panel.set(xlim=(-1.2, 9.6), ylim=(-1.6, 1.7))
@@ -380,7 +407,8 @@ def throughput() -> Figure:
 DRAWN = {
     function.__name__.replace("_", "-"): function
     for function in (
-        streamgp, what_a_batch_costs, low_rank, diverges, pivots, who_goes, tuning, calibration, run, cluster, throughput,
+        streamgp, what_a_batch_costs, low_rank, diverges, pivots, who_goes, tuning, calibration, run, cluster,
+        throughput,
     )
 }  # fmt: skip
 

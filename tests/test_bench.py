@@ -1,15 +1,16 @@
 """`streamgp bench`: our own methods through the whole path; peers where they are installed."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from conftest import DATA
-from streamgp.bench.outcome import verdict
+from streamgp.bench.outcome import rows_of, short_table, verdict
 from streamgp.bench.peers import PEERS, Entry, Given
-from streamgp.bench.protocol import run, stream
+from streamgp.bench.protocol import SETS, run, stream
 from streamgp.cli import main
 
 
@@ -108,6 +109,17 @@ def test_a_feature_that_is_constant_but_for_rounding_is_not_blown_up():
     X, y, _ = stream(DATA, "elevators")
     assert np.abs(X).max() < 20
     np.testing.assert_allclose(y[:500].std(), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/bench.md"])
+def test_the_table_of_a_page_is_that_of_the_kept_run(page):
+    root = Path(__file__).parents[1]
+    results = json.loads((root / "benchmarks" / "results" / "bench.json").read_text())["results"]
+    assert "\n".join(short_table(results)) in (root / page).read_text()
+    if page != "README.md":
+        assert all(
+            " | ".join(row) in (root / page).read_text() for name in SETS for row in rows_of(results, name)
+        )
 
 
 def test_without_data_the_error_says_so(tmp_path):

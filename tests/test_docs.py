@@ -59,7 +59,9 @@ def figures():
 @pytest.mark.parametrize("name", list(figures().DRAWN))
 def test_every_picture_can_be_drawn_and_stands_in_a_page_with_words_for_it(name, recwarn):
     assert figures().DRAWN[name]().axes
-    shown = [m for p in PAGES for m in re.findall(rf"!\[([^\]]+)\]\([\w/]*figures/{name}\.png\)", p.read_text())]
+    shown = [
+        m for p in PAGES for m in re.findall(rf"!\[([^\]]+)\]\([\w/]*figures/{name}\.png\)", p.read_text())
+    ]
     assert shown
     assert all(len(words) > 20 for words in shown)
     assert (ROOT / "docs" / "figures" / f"{name}.png").stat().st_size > 5000

@@ -3,9 +3,9 @@ Learning the inverse dynamics of an arm while it moves
 ======================================================
 
 A seven-joint arm follows a path under computed-torque control: for each position, velocity and acceleration that is
-wanted, the controller must know the torques *before* it sends them. The model of the drawing board knows the links. It does
-not know the friction, nor what the hand will pick up. Here a Gaussian process learns what is missing while the arm moves,
-50 rows a second, with an interval for every torque.
+wanted, the controller must know the torques *before* it sends them. The model of the drawing board knows the links. It
+does not know the friction, nor what the hand will pick up. Here a Gaussian process learns what is missing while the
+arm moves, 50 rows a second, with an interval for every torque.
 
 The arm is simulated (recursive Newton–Euler, viscous and Coulomb friction, noisy torque sensors), so that the page
 runs anywhere. Yours would send the same 21 numbers: seven positions, seven velocities, seven accelerations.
@@ -22,7 +22,9 @@ from streamgp.datasets import inverse_dynamics, load_arm
 
 HERTZ = 50
 SHOULDER, ELBOW = 1, 3
-plt.rcParams.update({"figure.figsize": (9, 3.2), "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True})
+plt.rcParams.update(
+    {"figure.figsize": (9, 3.2), "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True}
+)
 
 # %%
 # A minute with an empty hand, then it picks up two kilograms
@@ -50,9 +52,9 @@ axes.legend(ncols=3, loc="upper left")
 # --------------------
 #
 # Ten rows at a time, a fifth of a second of motion: the controller asks for the torques of the next ten, the arm
-# moves, the sensors say what they were. With ``forgetting=0.97`` the past fades within some seven seconds; without it the
-# first minute would outvote the load for a long time. When half of what still counts is new, length-scales and noise are
-# tuned again: friction depends on velocities, the load on positions.
+# moves, the sensors say what they were. With ``forgetting=0.97`` the past fades within some seven seconds; without it
+# the first minute would outvote the load for a long time. When half of what still counts is new, length-scales and
+# noise are tuned again: friction depends on velocities, the load on positions.
 
 
 def follow(gp, targets, batch=10):
@@ -115,7 +117,8 @@ at_the_end = {label: np.sqrt(np.mean(errors[-30:] ** 2)) for label, (errors, *_)
 for label, error in at_the_end.items():
     print(f"{label:32s} error over the last 30 s: {error:.3f}")
 inside = (low <= unknown) & (unknown <= high)
-print(f"inside the 90 % intervals: {inside[500:3000].mean():.1%} before the load, {inside[3500:].mean():.1%} from 10 s after it")
+before, after = inside[500:3000].mean(), inside[3500:].mean()
+print(f"inside the 90 % intervals: {before:.1%} before the load, {after:.1%} from 10 s after it")
 assert at_the_end["with a GP that forgets"] < 0.5 * at_the_end["drawing board alone"]
 
 # %%

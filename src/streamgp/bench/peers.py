@@ -384,7 +384,7 @@ PEERS: dict[str, Entry] = {
     "Nystroem 500 + SGD": Entry(
         NystroemSGD,
         "invscaling from eta0 1, the best of 16 schedules; ten passes a batch; deviation of its last errors",
-        "a step of SGD costs O(rank), and it has one deviation for all rows",
+        "its steps forget older rows, ours were not asked to; and it has one deviation for all",
     ),
     "river, Bayesian linear": Entry(
         RiverLinear,

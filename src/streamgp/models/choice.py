@@ -56,8 +56,10 @@ def draw(
 
 def gains(columns: Array, chosen: list[int]) -> np.ndarray:
     """Give what each row that was drawn explains of another row of its block, on average; (m,)."""
-    squares = to_host(columns) ** 2
-    return (squares.sum(axis=0) - squares[chosen, np.arange(len(chosen))]) / (squares.shape[0] - 1)
+    squares: np.ndarray = to_host(columns) ** 2
+    return np.asarray(
+        (squares.sum(axis=0) - squares[chosen, np.arange(len(chosen))]) / (squares.shape[0] - 1)
+    )
 
 
 def losses(statistics: NormalEquations, V: Array) -> Array:
