@@ -8,6 +8,7 @@ mpl.use("agg")  # or sphinx-gallery warns where there is no screen
 
 project = "streamgp"
 author = "The streamgp developers"
+copyright = "the streamgp developers"
 release = __version__
 extensions = [
     "myst_parser",
@@ -31,5 +32,6 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_gallery",
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": (),
     "min_reported_time": 1e9,
 }

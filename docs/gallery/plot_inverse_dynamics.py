@@ -11,6 +11,7 @@ The arm is simulated (recursive Newton–Euler, viscous and Coulomb friction, no
 runs anywhere. Yours would send the same 21 numbers: seven positions, seven velocities, seven accelerations.
 """
 
+import tempfile
 import time
 
 import matplotlib.pyplot as plt
@@ -180,7 +181,8 @@ print(f"a row: median {np.median(took):.1f} ms, slowest of 500 {max(took):.1f} m
 #
 # What was learned is one file, without pickle, and goes on where it stopped, bit for bit.
 
-learned.save("arm.gp")
-tomorrow = streamgp.load("arm.gp")
+with tempfile.TemporaryDirectory() as folder:
+    learned.save(f"{folder}/arm.gp")
+    tomorrow = streamgp.load(f"{folder}/arm.gp")
 assert (tomorrow.predict(X[:5]) == learned.predict(X[:5])).all()
 print(f"{tomorrow.n_samples_seen_} rows seen, {tomorrow.rank_} pivots")

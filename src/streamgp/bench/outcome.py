@@ -130,7 +130,8 @@ def markdown(results: Mapping[str, Mapping[str, Any]], lines: Sequence[str]) -> 
     out = ["# streamgp and its peers", "", *(f"{line}\n" for line in lines)]
     out += [
         "Error of ours against each peer, and how many times faster; in brackets which of ours: the rank of `pivoted`, "
-        "the exact method, or `tuned`, with nothing set. Bold where it is worse in neither; else both that come nearest.",
+        "the exact method, or `tuned`, with nothing set. Bold where it is worse in neither; else "
+        "those that come nearest.",
         "",
     ]
     out += [*short_table(results), ""]
