@@ -3,14 +3,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint reproduce bench docs links clean
+.PHONY: help demo test lint reproduce bench docs clean
 help:
 	@echo "make demo    simulate a robot arm, compare the methods, draw a picture (build/demo.png)"
 	@echo "make test    run the test suite"
 	@echo "make reproduce  run the paper's experiments (STREAMGP_DATA names the folder of the data)"
 	@echo "make bench   run the peers beside streamgp (STREAMGP_DATA names the folder of the data; installs PyTorch)"
 	@echo "make docs    build the documentation (build/docs/index.html)"
-	@echo "make links   ask every outside address that the pages name whether it is still there (needs a network)"
 	@echo "make lint    style, types and the import contract"
 	@echo "make clean   remove .venv and everything built"
 
@@ -48,9 +47,6 @@ bench: .venv/.bench-ready
 
 docs: .venv/.docs-ready
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
-
-links: .venv/.docs-ready
-	$(BIN)/python -m sphinx -q -b linkcheck docs build/links
 
 lint: .venv/.dev-ready
 	$(BIN)/ruff check .
