@@ -1,6 +1,7 @@
 """Laws of saving: going on equals never having stopped, and a bad file is an error and nothing else."""
 
 import copy
+import dataclasses
 import hashlib
 import json
 import os
@@ -183,3 +184,48 @@ def test_what_would_not_come_back_is_not_saved(tmp_path):
             gp.save(tmp_path / "model", more=more)
     gp.save(tmp_path / "model", number=np.array(3.0))
     assert load_with_more(tmp_path / "model")[1]["number"].shape == ()
+
+
+def test_a_kernel_of_ones_own_is_held_once_it_is_registered(tmp_path):
+    @dataclasses.dataclass(frozen=True)
+    class Tent(kernels.Kernel):
+        width: float = 1.0
+        _hyperparameters = ("width",)
+
+        def block(self, X, Y=None):
+            Y = X if Y is None else Y
+            return np.prod(np.clip(1 - np.abs(X[:, None] - Y[None]) / self.width, 0, None), axis=2)
+
+        def diag(self, X):
+            return np.ones(X.shape[0])
+
+        def gradient(self, W, X, Y=None):
+            return np.zeros(1)
+
+    X = np.random.default_rng(0).uniform(0, 1, (60, 1))
+    gp = StreamingGPRegressor(Tent(2.0), tune="none", noise=0.1, rank=10, random_state=0).fit(X, X[:, 0])
+    with pytest.raises(CheckpointError, match=r"Tent.*checkpoint\.register it first"):
+        gp.save(tmp_path / "m.gp")
+    assert checkpoint.register(Tent) is Tent
+    try:
+        gp.save(tmp_path / "m.gp")
+        np.testing.assert_array_equal(streamgp.load(tmp_path / "m.gp").predict(X), gp.predict(X))
+    finally:
+        del checkpoint._CLASSES["Tent"]
+    with pytest.raises(CheckpointError, match="Tent is no class of streamgp's"):
+        streamgp.load(tmp_path / "m.gp")
+
+
+@pytest.mark.parametrize("cls", [int, kernels.Kernel, "Matern"])
+def test_only_kernels_that_are_dataclasses_can_be_registered(cls):
+    with pytest.raises(CheckpointError, match="a kernel and a dataclass"):
+        checkpoint.register(cls)
+
+
+def test_a_name_of_streamgp_is_not_given_away():
+    @dataclasses.dataclass(frozen=True)
+    class Matern(kernels.Linear):
+        pass
+
+    with pytest.raises(CheckpointError, match="another name"):
+        checkpoint.register(Matern)

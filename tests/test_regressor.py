@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -558,3 +559,26 @@ def test_derivative_graphs_and_odd_precisions_of_torch_are_taken_as_numbers():
     for bad in (y + 1j, y[:, None][:, :0], ["a"] * 20):
         with pytest.raises(InputError):
             StreamingGPRegressor(random_state=0).fit(X, bad)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("b", "x", "Row 3, column 'b': 'x'"),
+        ("c", np.nan, "Row 3, column 'c': 'nan'"),
+        ("a", np.inf, "Row 3, column 'a'"),
+    ],
+)
+def test_a_bad_cell_of_a_frame_is_named_and_nothing_else_is_advertised(column, value, said):
+    frame = pd.DataFrame(X0[:, :3], columns=list("abc"))
+    gp = StreamingGPRegressor(random_state=0).fit(frame, Y0)
+    bad = frame.astype({column: object})
+    bad.loc[3, column] = value
+    for call, outcome in (
+        (lambda: gp.predict(bad), "Nothing was predicted"),
+        (lambda: gp.partial_fit(bad, Y0), "unchanged"),
+    ):
+        with pytest.raises(InputError, match=said) as caught:
+            call()
+        assert outcome in str(caught.value)
+        assert "HistGradientBoosting" not in str(caught.value)

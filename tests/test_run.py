@@ -715,6 +715,28 @@ def test_what_a_killed_process_wrote_after_its_last_checkpoint_is_cut_off(tmp_pa
     assert "killed" not in (tmp_path / "o.csv").read_text()
 
 
+def test_a_column_of_text_is_to_be_ignored_and_rows_that_are_all_bad_are_an_error(tmp_path):
+    X, y = rows(100)
+    pd.DataFrame(X, columns=list("abc")).assign(time="2024-01-01", y=y).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    outcome = run(tmp_path / "t.csv", "--target", "y", "--rank", 10)
+    assert outcome.exit_code == 1
+    assert "--ignore time leaves the column out" in " ".join(outcome.output.split())
+    outcome = run(tmp_path / "t.csv", "--target", "y", "--rank", 10, "--on-error", "skip")
+    assert outcome.exit_code == 1
+    assert "none of 100 rows could be used; line 2: time='2024-01-01' is not a number" in outcome.output
+    good = ("--ignore", "time", "--report", tmp_path / "r.html", "--checkpoint", tmp_path / "c.gp")
+    outcome = run(tmp_path / "t.csv", "--target", "y", "--rank", 10, *good)
+    assert outcome.exit_code == 0
+    assert f"report: {tmp_path / 'r.html'}" in outcome.output
+    assert f"checkpoint: {tmp_path / 'c.gp'}" in outcome.output
+    model = str(tmp_path / "c.gp")
+    (tmp_path / "new.csv").write_text("a,b,c\n1,2,x\n")
+    outcome = CliRunner().invoke(main, ["predict", model, str(tmp_path / "new.csv"), "--on-error", "skip"])
+    assert outcome.exit_code == 1
+
+
 def test_nothing_learned_is_said(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,\n2,\n")
     outcome = run(tmp_path / "t.csv", "--target", "y", "--save", tmp_path / "m.gp")

@@ -414,6 +414,29 @@ def test_with_forgetting_hyperparameters_are_tuned_when_half_of_what_counts_is_n
     assert errors[0.96] < 0.1 < 0.5 < errors[1.0]
 
 
+def test_a_warm_model_can_be_frozen_and_thawed():
+    X, y = wave(1600)
+    gp = StreamingGPRegressor(rank=20, random_state=0)
+    list(prequential(gp, X[:300], y[:300], 50))
+    found = gp.kernel_, gp.tuning_seconds_
+    gp.set_params(tune="none")
+    list(prequential(gp, X[300:1000], y[300:1000], 50))
+    assert (gp.kernel_, gp.tuning_seconds_) == found
+    gp.set_params(tune="doubling").partial_fit(X[1000:], y[1000:])
+    assert gp.tuning_seconds_ > found[1]
+
+
+def test_a_stream_that_was_frozen_from_the_start_is_tuned_when_it_has_a_sample():
+    X, y = wave(400)
+    gp = StreamingGPRegressor(rank=20, random_state=0, tune="none")
+    list(prequential(gp, X[:200], y[:200], 20))
+    gp.set_params(tune="continuous", bounds=(0.5, 2.0))
+    tuned = [r.rows_seen for r in prequential(gp, X[200:], y[200:], 20) if r.tuning]
+    assert tuned[0] == 280  # sixty rows of the sample came before this batch, forty before the one before it
+    lengths = gp.kernel_.theta
+    assert np.isfinite(lengths).all()
+
+
 def test_too_few_rows_are_not_tuned_on():
     assert not is_due("continuous", 49, 1, 0, 10, 0.0)
     assert is_due("continuous", 50, 1, 0, 10, 0.0)

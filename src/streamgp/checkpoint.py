@@ -43,6 +43,20 @@ _CLASSES: dict[str, type] = {
 }  # fmt: skip
 
 
+def register(cls: type) -> type:
+    """Let checkpoints hold a kernel of your own, before one is saved or loaded; a decorator.
+
+    A file names classes and no code: what it names is looked for among streamgp's own and those that were registered.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, kernels.Kernel) and is_dataclass(cls)):
+        raise CheckpointError(f"{cls!r} must be a kernel and a dataclass to be held by checkpoints")
+    known = _CLASSES.get(cls.__name__)
+    if known is not None and known.__module__.startswith("streamgp."):
+        raise CheckpointError(f"{cls.__name__} is the name of a class of streamgp; give yours another name")
+    _CLASSES[cls.__name__] = cls
+    return cls
+
+
 def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write a tree of numbers, texts, arrays and known dataclasses; the file is whole or not there at all."""
     blobs: list[bytes] = []
@@ -143,7 +157,8 @@ def _pack(value: Any, blobs: list[bytes]) -> Any:
             "class": name,
             "fields": {f.name: _pack(getattr(value, f.name), blobs) for f in fields(value)},
         }
-    raise TypeError(f"{type(value).__module__}.{name} is not something that a checkpoint holds")
+    remedy = "; streamgp.checkpoint.register it first" if isinstance(value, kernels.Kernel) else ""
+    raise TypeError(f"{type(value).__module__}.{name} is not something that a checkpoint holds{remedy}")
 
 
 def _unpack(value: Any, data: memoryview) -> Any:
@@ -168,6 +183,10 @@ def _unpack(value: Any, data: memoryview) -> Any:
         return [_unpack(v, data) for v in value["list"]]
     if "dict" in value:
         return {_unpack(k, data): _unpack(v, data) for k, v in value["dict"]}
+    if value["class"] not in _CLASSES:
+        raise ValueError(
+            f"{value['class']} is no class of streamgp's; streamgp.checkpoint.register it if it is yours"
+        )
     cls = _CLASSES[value["class"]]
     given = {name: _unpack(v, data) for name, v in value["fields"].items()}
     if set(given) != {f.name for f in fields(cls)}:

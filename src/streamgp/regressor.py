@@ -174,8 +174,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
 
         Raises with the model unchanged: the next state is built whole, then assigned at once. Arguments of
-        the constructor that were changed since the first batch take effect at the next `fit`; `forgetting` at
-        once.
+        the constructor that were changed since the first batch take effect at the next `fit`; `forgetting`, `tune`,
+        `objective`, `initial_batches` and `bounds` at once: `gp.set_params(tune="none")` freezes what was found.
         """
         return self._commit(copy.copy(self), X, y)
 
@@ -198,7 +198,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         batch = validation.batch(self, X, y, self._stream.like if fitted else None, finite=not later)
         with one_blas_thread(batch.X):
             if fitted:
-                stream = self._stream
+                stream = self._stream.tuned_as(self.tune, self.objective, self.initial_batches, self.bounds)
                 validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
                 self._stream = stream.learn(batch, self.forgetting)
                 return

@@ -331,10 +331,23 @@ class Session:
         bad.append(row)
 
     def _refuse(self, row: BadRow) -> None:
+        column, _, rest = row.reason.partition("=")
+        if self.tally.rows == 0 and rest.endswith("is not a number"):
+            remedy = f"if no number stands there in any row, --ignore {column} leaves the column out"
+        else:
+            remedy = "--on-error skip leaves such rows out, --on-error quarantine keeps them in a file"
         raise DataError(
-            f"line {row.line}: {row.reason}. Nothing of its batch was learned or written; --on-error skip leaves such "
-            "rows out, --on-error quarantine keeps them in a file"
+            f"line {row.line}: {row.reason}. Nothing of its batch was learned or written; {remedy}"
         )
+
+    @property
+    def useless(self) -> DataError | None:
+        """What to say where rows came, and not one of them could be used."""
+        tally = self.tally
+        if not tally.rows or tally.bad + tally.impossible < tally.rows or not self.first_bad:
+            return None
+        first = self.first_bad[0]
+        return DataError(f"none of {tally.rows:,} rows could be used; line {first.line}: {first.reason}")
 
     def _count(self, row: BadRow) -> None:
         impossible = row.reason.startswith("impossible")

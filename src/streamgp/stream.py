@@ -200,6 +200,18 @@ class Stream:
             inputs = inputs.add(to_host(kept.X).astype(np.float64))
         return replace(after, inputs=inputs, refused=refused, refusals=self.refusals + int(refused.sum()))
 
+    def tuned_as(self, tune: str, objective: str, initial_batches: int, bounds: tuple[float, float]) -> Self:
+        """Go on with another way to tune."""
+        given: dict[str, Any] = {
+            "tune": tune,
+            "objective": objective,
+            "initial_batches": initial_batches,
+            "bounds": bounds,
+        }
+        if all(getattr(self.settings, name) == value for name, value in given.items()):
+            return self
+        return replace(self, settings=replace(self.settings, **given))
+
     def _impossible(self, batch: validation.Batch, guard: float) -> np.ndarray:
         """Tell which rows lie so many deviations off: inputs from their mean, targets from their prediction."""
         assert self.inputs is not None
@@ -313,7 +325,8 @@ class Stream:
 
     def _is_due(self) -> bool:
         settings, old = self.settings, self.known / self.counted if self.counted else 0.0
-        return tuning.is_due(
+        # A stream that was not to be tuned at first has a small sample, or none.
+        return self.sample.keys.size >= tuning.FEWEST and tuning.is_due(
             settings.tune, self.rows_seen, self.tunings, self.tuned_at, settings.initial_batches, old
         )
 

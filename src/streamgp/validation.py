@@ -132,7 +132,7 @@ def rows(gp: Any, X: Any, like: Array) -> Array:
     if is_foreign(X):
         return _placed(_foreign_rows(X, gp.n_features_in_), like)
     if not _is_plain(gp, X):
-        with _refusing():
+        with _refusing(X, "Nothing was predicted."):
             X = validate_data(gp, _by_name(gp, _numeric(X, "X")), dtype=_FLOATS, order="C", reset=False)
     return _placed(X, like)
 
@@ -147,7 +147,7 @@ def batch(gp: Any, X: Any, y: Any, like: Array | None, *, finite: bool = True) -
         y = _foreign_target(y, X, finite)
         gp.n_features_in_ = int(X.shape[1])
     elif not (like is not None and _is_plain(gp, X) and _is_plain_target(y, X)):
-        with _refusing():
+        with _refusing(X, "The batch was refused and the model is unchanged; mend or drop these rows."):
             y = to_host(y) if is_foreign(y) else _numeric(y, "y")
             X = _numeric(X, "X") if like is None else _by_name(gp, _numeric(X, "X"))
             X, y = validate_data(
@@ -361,12 +361,36 @@ def _foreign_numbers(x: Array, name: str, finite: bool = True) -> Array:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """Turn what scikit-learn says of bad input into the one documented error."""
+def _refusing(X: Any, outcome: str) -> Iterator[None]:
+    """Turn what scikit-learn says of bad input into the one documented error, with the place in X where it is known."""
     try:
         yield
     except (TypeError, ValueError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
-        raise kind(
-            f"{error}\nThe batch was refused and the model is unchanged; mend or drop these rows."
-        ) from error
+        said = str(error)
+        if "contains NaN" in said or "contains infinity" in said:
+            said = said.splitlines()[0]  # what follows speaks of other estimators
+        place = _first_bad_cell(X) if "X contains" in said or "could not convert" in said else ""
+        raise kind(f"{said}{place}\n{outcome}") from error
+
+
+def _first_bad_cell(X: Any) -> str:
+    """Say where in a table the first cell stands that is not a finite number; empty where that is not to be told."""
+    try:
+        frame = hasattr(X, "columns")
+        columns = list(X.columns) if frame else range(np.asarray(X, dtype=object).shape[1])
+        for name in columns:
+            cells = np.asarray(X[name] if frame else np.asarray(X, dtype=object)[:, name], dtype=object)
+            for i, cell in enumerate(cells):
+                if not _is_finite_number(cell):
+                    return f" Row {i}, column {name!r}: {str(cell)[:60]!r}."
+    except (IndexError, KeyError, TypeError, ValueError):
+        pass
+    return ""
+
+
+def _is_finite_number(cell: object) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False

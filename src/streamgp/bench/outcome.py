@@ -120,7 +120,7 @@ def short_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def _cell(ours: str, more: float, faster: float) -> str:
     error = "same" if abs(more) <= ALIKE else f"{more:+.1%}".replace("-", "−")
-    said = f"{error}, {faster:.{0 if faster >= 10 else 1}f} ×"
+    said = f"{error}, {faster:.{0 if faster >= 10 else 1 if faster >= 1 else 2}f} ×"
     which = {"exact (nrmf)": "exact", "streamgp, nothing set": "tuned"}.get(ours, ours.split()[-1])
     return f"**{said}** ({which})" if more <= ALIKE and faster >= 1 else f"{said} ({which})"
 

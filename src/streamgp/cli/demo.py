@@ -16,6 +16,14 @@ from ..regressor import StreamingGPRegressor
 from ..report import save_progress_figure, summary_table
 from ..validation import METHODS
 
+_WHAT = {
+    "pivoted": "the default: pivots taken from the stream, a cost that does not grow",
+    "nrmf": "the exact Gaussian process: keeps every row, O(n²) a batch",
+    "brmf": "the paper's batch factorisation, from scratch at each batch",
+    "srmf": "the paper's sequential factorisation",
+    "rgp": "Huber's recursive GP: a basis that never changes",
+}
+
 
 @click.command()
 @click.option(
@@ -76,6 +84,8 @@ def demo(rows: int, batch: int, rank: int, seed: int, methods: Sequence[str], ou
                     bars.update(tasks[method], advance=1, error=shown)
                 memory[method] = state_bytes(gp)
         console.print(summary_table(f"Seven torques of {arm.source}; rank {rank}", runs, memory))
+        for method in methods:
+            console.print(f"{method:>8}  {_WHAT[method]}", highlight=False)
         save_progress_figure(output, f"{arm.source}, seven torques, rank {rank}", runs)
     except StreamGPError as error:
         raise click.ClickException(str(error)) from error

@@ -76,6 +76,8 @@ def predict(model: Path, source: str, **options: Any) -> None:
         session.quarantine.flush()
         if session.tally.scored.any() or session.tally.bad:
             summary(console, session, {"source": source, "targets": targets})
+        if session.useless:
+            raise session.useless
     if stop.caught:
         sys.exit(130)
 
@@ -92,7 +94,7 @@ def info(model: Path) -> None:
         "method": f"{gp.method}, rank {gp.rank_}" + ("" if gp.rank == "auto" else f" of at most {gp.rank}"),
         "rows learned": f"{gp.n_samples_seen_:,}" + (f", {gp.n_refused_:,} refused" if gp.n_refused_ else ""),
         "kernel": short(gp.kernel_),
-        "noise": f"{gp.noise_:.4g} of the standardised targets",
+        "noise": f"variance {gp.noise_:.4g}, of standardised targets",
         "tr K left": f"{gp.trace_error_share_:.2%}",
         "features": few(_learned_from(gp, more)) or f"{gp.n_features_in_} without names",
         "targets": few([str(n) for n in more.get("targets") or gp.target_names_]),

@@ -117,10 +117,11 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
                 if session.save:
                     session.save(session, session.place)
         _finish(session, options, about)
-        summary(console, session, about)
+        fitted = session.gp.__sklearn_is_fitted__()
+        kept = {"checkpoint": options["checkpoint"], "model": options["model_path"]} if fitted else {}
+        summary(console, session, {**about, "written": {**kept, "report": options["report_path"]}})
         if reader.left:
             console.print("the last line does not end yet: it is left for the next run with --resume")
-        fitted = session.gp.__sklearn_is_fitted__()
         if not fitted and (options["checkpoint"] or options["model_path"]):
             console.print("nothing was learned: no model is written")
         if stop.caught:
@@ -128,6 +129,7 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
             if options["checkpoint"] and fitted:
                 again = f"; the same command with --resume goes on after line {session.place.line}"
             console.print(f"interrupted{again}")
+        failure = failure or session.useless
         if failure:
             raise failure
     if stop.caught:

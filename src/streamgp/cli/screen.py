@@ -118,10 +118,10 @@ def summary(console: Console, session: Session, about: dict[str, Any]) -> None:
             console.print(f"  line {row.line}: {row.reason}", markup=False, highlight=False)
         if tally.bad + tally.impossible > len(session.first_bad):
             console.print("  …")
-    for what in ("output", "quarantine"):
-        path = getattr(session.writer if what == "output" else session.quarantine, "path", None)
+    written = {"output": getattr(session.writer, "path", None), "quarantine": session.quarantine.path}
+    for what, path in (written | about.get("written", {})).items():
         if path not in (None, "-"):
-            console.print(f"{what}: {path}", markup=False, highlight=False)
+            console.print(f"{what}: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def few(names: Sequence[str]) -> str:

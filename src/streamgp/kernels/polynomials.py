@@ -121,7 +121,7 @@ class DistancePolynomial(_Polynomial):
 
     @property
     def positive_semidefinite(self) -> bool:
-        """Never: its matrices have trace zero."""
+        """No, since its matrices have trace zero."""
         return False
 
 

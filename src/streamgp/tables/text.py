@@ -226,7 +226,8 @@ class Csv(_LineReader):
             if not finite(sum(x)) or not finite(sum(y)):
                 for i, value in [*zip(inputs, x, strict=True), *zip(labels, y, strict=True)]:
                     if not finite(value) and i is not None and cells[i].strip():
-                        raise ValueError(f"{self.columns[i]}={cells[i].strip()} is not finite")
+                        missing = "; a label that is missing is an empty cell" if i in labels else ""
+                        raise ValueError(f"{self.columns[i]}={cells[i].strip()} is not finite{missing}")
             return x, y
 
         return parse
