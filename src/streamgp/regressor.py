@@ -488,7 +488,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     @property
     def pivots_(self) -> Array:
-        """The rows (rank_, d) that stand for the stream, a copy; of `pivoted` and, as its basis, `rgp`."""
+        """The rows (r, d) that stand for the stream, a copy; of `pivoted` and, as its basis, `rgp`."""
         model = self._learned.model
         if not isinstance(model, PivotedModel | RecursiveModel):
             raise AttributeError(f"method={self.method!r} has no pivots; 'pivoted' and 'rgp' have")
@@ -501,7 +501,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     @property
     def trace_error_share_(self) -> float:
-        """trace_error_ as a share of tr K."""
+        """The share of tr K that is left, tr(K − K̂)/tr K."""
         model = self._learned.model
         return model.trace_error / model.prior_trace if model.prior_trace > 0 else 0.0
 
