@@ -96,12 +96,26 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
-    kernel_, noise_ : the kernel without white noise, and the noise variance, of `(y − y_offset_)/y_scale_`
+    kernel_ : Kernel
+        Without white noise, of `(y − y_offset_)/y_scale_`.
+    noise_ : float
+        Variance of the noise, of `(y − y_offset_)/y_scale_`.
     y_offset_, y_scale_ : (q,)
     n_samples_seen_ : int
-    refused_, n_refused_ : which rows of the last batch the guard left out, (b,), and how many in all
     rank_ : int
-    trace_error_, trace_error_share_ : float, tr(K − K̂) over the rows learned, and as a share of tr K
+        Features in use.
+    pivots_ : (rank_, d)
+        The rows that stand for the stream (pivoted, rgp).
+    trace_error_, trace_error_share_ : float
+        tr(K − K̂) over the rows learned, and as a share of tr K.
+    tuning_ : Outcome or None
+        What the tuning at the last batch came to; None where there was none.
+    tuning_seconds_ : float
+        What all tuning took.
+    refused_ : (b,)
+        Which rows of the last batch the guard left out.
+    n_refused_ : int
+        How many in all.
     n_features_in_ : int
 
     Examples
