@@ -104,7 +104,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     n_samples_seen_ : int
     rank_ : int
         Features in use.
-    pivots_ : (rank_, d)
+    pivots_ : (r, d)
         The rows that stand for the stream (pivoted, rgp).
     trace_error_, trace_error_share_ : float
         tr(K − K̂) over the rows learned, and as a share of tr K.
