@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import validation
+from . import tuning, validation
 from ._arrays import cast, cores, is_foreign, one_blas_thread
 from .errors import InputError, ParameterError, StreamGPError
 from .models.base import Recent, Summary
@@ -233,7 +233,7 @@ def _finished(blank: Stream, sample: validation.Batch, summary: Summary, batches
     with one_blas_thread():
         model = blank.model.with_summary(summary, X, targets)  # type: ignore[attr-defined]
         stream = replace(
-            blank, model=model, rows_seen=rows, batches=batches, tuned_at=rows, counted=float(rows), known=float(rows),
+            blank, model=model, rows_seen=rows, batches=batches, tuned_at=rows, known=model.count,
             sample=blank.sample.standing_for(rows), recent=Recent(),
         )  # fmt: skip
         error, variance, noise = model.left_out(X[-1000:], targets[-1000:])
@@ -414,21 +414,22 @@ def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: floa
     blank = replace(
         start,
         model=start.model.blank(),  # type: ignore[attr-defined]
-        settings=replace(start.settings, tune="none"),
+        settings=replace(start.settings, tune="none" if start.settings.tune == "none" else tuning.LATER),
         rows_seen=0,
-        counted=0.0,
+        known=0.0,
     )
-    first = delayed(blank, pure=False)
     ends = []
-    for partitions in streams:
-        state = first
+    for number, partitions in enumerate(streams):
+        # A sample of its own rows alone, with draws of its own.
+        sample = replace(start.sample.cleared(), seed=start.sample.seed + 1 + number)
+        state = delayed(replace(blank, sample=sample), pure=False)
         for i, pair in enumerate(partitions.pairs):
             named = (partitions.names, partitions.targets)
             state = task(state, *pair, i, named, partitions.dtype, forgetting)
         ends.append(state)
     with client_or_local() as client:
         merged: Stream = _result(client, delayed(_merged, pure=False)(ends))
-    return replace(merged, settings=start.settings, tuned_at=merged.rows_seen, known=merged.counted)
+    return replace(merged, settings=start.settings)
 
 
 def _followed(

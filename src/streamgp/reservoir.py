@@ -25,7 +25,11 @@ class Reservoir:
     X : (m, d), y : (m, q)
         On the host, in the order in which they came.
     keys : (m,)
+        The smaller, the longer a row stays.
     seen : int
+    favour : float
+        −Σ log of what the past was multiplied by: a row that comes now is e^favour times as likely to stay as
+        the first ones were.
     """
 
     X: np.ndarray
@@ -33,6 +37,7 @@ class Reservoir:
     keys: np.ndarray
     seen: int
     seed: int
+    favour: float = 0.0
 
     @classmethod
     def empty(cls, n_features: int, n_outputs: int, seed: int) -> Self:
@@ -47,7 +52,11 @@ class Reservoir:
 
     def cleared(self) -> Self:
         """Give the sample of no rows."""
-        return replace(self, X=self.X[:0], y=self.y[:0], keys=self.keys[:0], seen=0)
+        return replace(self, X=self.X[:0], y=self.y[:0], keys=self.keys[:0], seen=0, favour=0.0)
+
+    def faded(self, rate: float) -> Self:
+        """Let all rows so far count `rate` times as much as they did."""
+        return self if rate == 1 else replace(self, favour=self.favour - math.log(rate))
 
     def standing_for(self, n: int) -> Self:
         """Let a sample of some rows be the sample of n of which these were drawn."""
@@ -55,8 +64,8 @@ class Reservoir:
         return replace(self, keys=self.keys + math.log(self.seen / n) if self.seen else self.keys, seen=n)
 
     def merge(self, other: Self) -> Self:
-        """Give a sample of both streams."""
-        keys = np.concatenate([self.keys, other.keys])
+        """Give a sample of both streams, rows weighed by what they count for now."""
+        keys = np.concatenate([self.keys + self.favour, other.keys + other.favour])
         kept = np.sort(np.argsort(keys, kind="stable")[:SAMPLE])
         return replace(
             self,
@@ -64,12 +73,13 @@ class Reservoir:
             y=np.concatenate([self.y, other.y])[kept],
             keys=keys[kept],
             seen=self.seen + other.seen,
+            favour=0.0,
         )
 
-    def add(self, X: Array, y: Array, favour: float = 0.0) -> Self:
-        """See more rows, X (b, d) and y (b, q), each e^favour times as likely to stay as the first ones were."""
+    def add(self, X: Array, y: Array) -> Self:
+        """See more rows, X (b, d) and y (b, q)."""
         b = X.shape[0]
-        keys = _keys(self.seed, self.seen, b) - favour
+        keys = _keys(self.seed, self.seen, b) - self.favour
         limit = self.keys.max() if self.keys.size >= SAMPLE else math.inf
         chosen = np.flatnonzero(keys < limit)
         if not chosen.size:

@@ -87,8 +87,8 @@ class Stream:
         What hyperparameters are tuned on.
     centre : (p,)
         The kernel's theta at the start.
-    counted, known : float
-        How many rows the past counts for, and of these how many the last tuning had seen; both fade.
+    known : float
+        Of the rows that the past counts for, those that the last tuning had seen; they fade.
     outcome : Outcome or None
         Of the last tuning.
     inputs : Inputs or None
@@ -114,7 +114,6 @@ class Stream:
     scores: Scores
     tunings: int = 0
     tuned_at: int = 0
-    counted: float = 0.0
     known: float = 0.0
     outcome: Outcome | None = None
     tuning_seconds: float = 0.0
@@ -169,7 +168,6 @@ class Stream:
             sample if settings.tune == "none" else sample.add(X, targets),
             start.kernel.theta,
             Scores.none(y.shape[1], targets),
-            counted=float(X.shape[0]),
         )
         if not enough:
             return replace(stream, model=observe(stream.model, X, targets))
@@ -178,7 +176,7 @@ class Stream:
             return observe(_empty(settings, kernel, noise, X, y, enough, tuned=True), X, targets)
 
         # Every row is at hand: the model of the tuned kernel is made from them.
-        tuned = stream if isinstance(stream.model, AffineModel) else stream._tuned(anew)
+        tuned = stream if isinstance(stream.model, AffineModel) else stream._tuned(anew, X.shape[0])
         if tuned.outcome and tuned.outcome.taken:
             return tuned
         return replace(tuned, model=observe(stream.model, X, targets))._weighed()
@@ -237,18 +235,17 @@ class Stream:
             self,
             model=model,
             rows_seen=self.rows_seen + X.shape[0],
-            counted=forgetting * self.counted + X.shape[0],
             known=forgetting * self.known,
             batches=self.batches + 1,
             scores=self._scores(X, targets),
             outcome=None,
             recent=Recent(),
         )
-        due = ahead._is_due()
+        due = ahead._is_due(X.shape[0])
         if due:
             ahead = ahead._sampled(X, targets, forgetting)
         if not isinstance(model, AffineModel):
-            ahead = ahead._tuned(model.retuned)
+            ahead = ahead._tuned(model.retuned, X.shape[0])
         model = observe(ahead.model, X, targets)
         settle()
         if not due:
@@ -261,8 +258,7 @@ class Stream:
     def _sampled(self, X: Array, targets: Array, forgetting: float) -> Self:
         if self.settings.tune == "none":
             return self
-        favour = -(self.batches - 1) * float(np.log(forgetting))
-        return replace(self, sample=self.sample.add(X, targets, favour))
+        return replace(self, sample=self.sample.faded(forgetting).add(X, targets))
 
     def without(self, model: Model, X: Array, targets: Array) -> Self:
         """Go on with a model that has unlearned rows; neither the sample nor the scores know them any more."""
@@ -270,7 +266,7 @@ class Stream:
             self,
             model=model,
             rows_seen=self.rows_seen - X.shape[0],
-            counted=max(self.counted - X.shape[0], 0.0),
+            known=min(self.known, model.count),
             sample=self.sample.without(X, targets),
             scores=Scores.none(targets.shape[1], targets),
             recent=Recent(),
@@ -285,7 +281,6 @@ class Stream:
             self,
             model=self.model.merge(theirs),  # type: ignore[attr-defined]
             rows_seen=self.rows_seen + other.rows_seen,
-            counted=self.counted + other.counted,
             sample=self.sample.merge(other.sample),
             inputs=self.inputs.merge(other.inputs) if self.inputs and other.inputs else self.inputs,
             refusals=self.refusals + other.refusals,
@@ -323,8 +318,9 @@ class Stream:
         variance = xp.where(variance > 0, variance, xp.zeros_like(variance))
         return self.scores.add(targets - mean, variance, self.model.noise)
 
-    def _is_due(self) -> bool:
-        settings, old = self.settings, self.known / self.counted if self.counted else 0.0
+    def _is_due(self, coming: int = 0) -> bool:
+        """Tell whether to tune now, `coming` rows before they are learned."""
+        settings, old = self.settings, self.known / max(self.model.count + coming, 1.0)
         # A stream that was not to be tuned at first has a small sample, or none.
         return self.sample.keys.size >= tuning.FEWEST and tuning.is_due(
             settings.tune, self.rows_seen, self.tunings, self.tuned_at, settings.initial_batches, old
@@ -340,9 +336,9 @@ class Stream:
             "steps": tuning.FEW_STEPS if few else tuning.STEPS,
         }
 
-    def _tuned(self, change: Callable[[Kernel, float], Model]) -> Self:
+    def _tuned(self, change: Callable[[Kernel, float], Model], coming: int) -> Self:
         """Tune the hyperparameters on the sample if it is time to; `change` makes the model of better ones."""
-        if not self._is_due():
+        if not self._is_due(coming):
             return self
         began, model, sample = time.perf_counter(), self.model, self.sample
         tuned = tuning.tune_on_rows(
@@ -354,7 +350,8 @@ class Stream:
                 model = change(tuned.kernel, tuned.noise)
             except NumericalError as error:
                 verdict = f"failed: {error}"
-        return self._noted(model, replace(tuned, verdict=verdict), time.perf_counter() - began)
+        known = self.model.count + coming
+        return self._noted(model, replace(tuned, verdict=verdict), time.perf_counter() - began, known)
 
     def _weighed(self) -> Self:
         """Tune the weights of an affine kernel from the statistics if it is time to; go over to its own factor."""
@@ -376,9 +373,9 @@ class Stream:
                 after = model.settled()
             except NumericalError as error:
                 tuned = replace(tuned, verdict=f"failed: {error}")
-        return self._noted(after, tuned, time.perf_counter() - began)
+        return self._noted(after, tuned, time.perf_counter() - began, model.count)
 
-    def _noted(self, model: Model, tuned: Tuned, seconds: float) -> Self:
+    def _noted(self, model: Model, tuned: Tuned, seconds: float, known: float) -> Self:
         outcome = Outcome(
             self.rows_seen, tuned.verdict, tuned.before, tuned.after, tuned.evaluations, seconds
         )
@@ -387,7 +384,7 @@ class Stream:
             model=model,
             tunings=self.tunings + 1,
             tuned_at=self.rows_seen,
-            known=self.counted,
+            known=known,
             outcome=outcome,
             tuning_seconds=self.tuning_seconds + seconds,
             # Errors of other hyperparameters say nothing of the noise of these.

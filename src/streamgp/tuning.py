@@ -23,6 +23,8 @@ Objective = Literal["evidence", "loo", "training_error"]
 MODES: tuple[str, ...] = ("doubling", "initial", "hybrid", "continuous", "none")
 OBJECTIVES: tuple[str, ...] = ("evidence", "loo", "training_error")
 
+# The mode of a stream that only takes its sample: it will be tuned when it is merged into another.
+LATER = "later"
 # Fewer rows say too little to tune on.
 FEWEST = 50
 # Standard deviation of the prior on the logarithm of each hyperparameter about where it started.
@@ -156,7 +158,7 @@ def is_due(mode: str, rows_seen: int, tunings: int, last: int, initial_batches: 
     `old` is the share that rows of before the last tuning have in what counts: half of it is left when the rows
     have doubled, or sooner where the past is forgotten, but not before the sample can be a new one.
     """
-    if mode == "none" or rows_seen < FEWEST:
+    if mode in ("none", LATER) or rows_seen < FEWEST:
         return False
     if mode == "doubling":
         return old <= 0.5 and rows_seen - last >= min(last, SAMPLE)
