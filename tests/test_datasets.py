@@ -100,6 +100,14 @@ def test_a_payload_is_more_mass_of_the_last_link(monkeypatch):
     assert np.abs(loaded - light)[:, 1].max() > 10  # a shoulder feels it
 
 
+def test_the_arm_carries_the_payload_it_is_given():
+    light, loaded = (load_arm(50, noise=0.0, payload=p) for p in (0.0, 2.0))
+    q, v, a = (light.X[:, i : i + 7] for i in (0, 7, 14))
+    np.testing.assert_array_equal(light.X, loaded.X)
+    carried = inverse_dynamics(q, v, a, 2.0) - inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(loaded.y - light.y, carried, atol=1e-10)
+
+
 def test_at_rest_a_payload_pulls_as_its_height_falls():
     q = random_motion(10, 4)[0]
     zero, h = np.zeros_like(q), 1e-6

@@ -10,6 +10,7 @@ import pytest
 from streamgp import StreamingGPRegressor
 from streamgp.errors import InputError, ParameterError
 from streamgp.kernels import SquaredExponential
+from streamgp.reservoir import SAMPLE
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -248,6 +249,17 @@ def test_streams_on_many_workers_merge_into_a_model_of_all(client):
     new_X, new_y = data(2000, seed=7)
     mine, alone = (np.sqrt(np.mean((g.predict(new_X) - new_y) ** 2)) for g in (gp, one))
     assert mine < 1.05 * alone
+
+
+def test_streams_bring_their_own_rows_to_the_sample_that_is_tuned_on(client):
+    X, y = data(9000)
+    gp = StreamingGPRegressor(rank=60, random_state=0).fit(X[:1000], y[:1000])
+    gp.learn_streams([lazy(X[i : i + 2000], y[i : i + 2000]) for i in (1000, 3000, 5000, 7000)])
+    rows = gp._stream.sample.X
+    assert len(np.unique(rows, axis=0)) == len(rows) == SAMPLE
+    new = np.isin(rows[:, 0], X[1000:, 0]).mean()
+    assert 0.8 < new < 0.97  # eight of nine rows
+    assert gp._stream.settings.tune == "doubling"
 
 
 def test_without_a_client_a_local_cluster_does_it(tmp_path):

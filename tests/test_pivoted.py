@@ -442,9 +442,10 @@ def test_pivots_are_rows_of_the_stream_and_a_copy(method):
     gp = StreamingGPRegressor(method=method, rank=20, random_state=0).fit(X, X[:, 0])
     assert gp.pivots_.shape == (gp.rank_, 2)
     assert {tuple(row) for row in gp.pivots_} <= {tuple(row) for row in X}
-    before = gp.predict(X)
+    before, other = gp.predict(X), gp.predict(X[:7])  # what is predicted last is remembered
     gp.pivots_[:] = 0.0
     np.testing.assert_array_equal(gp.predict(X), before)
+    np.testing.assert_array_equal(gp.predict(X[:7]), other)
 
 
 def test_methods_without_pivots_say_so():

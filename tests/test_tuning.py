@@ -414,6 +414,29 @@ def test_with_forgetting_hyperparameters_are_tuned_when_half_of_what_counts_is_n
     assert errors[0.96] < 0.1 < 0.5 < errors[1.0]
 
 
+@pytest.mark.parametrize("later", [1.0, 0.999, 0.5])
+def test_a_sample_knows_all_that_was_forgotten_whatever_is_forgotten_now(later):
+    sample = Reservoir.empty(1, 1, 0)
+    for i in range(200):
+        sample = sample.faded(0.9).add(np.full((50, 1), i), np.zeros((50, 1)))
+    for i in range(200, 400):
+        sample = sample.faded(later).add(np.full((50, 1), i), np.zeros((50, 1)))
+    assert sample.X.min() >= 200 - 60  # rows of 60 batches before count for e⁻⁶ and less
+    assert (sample.X >= 200).mean() > 0.9
+
+
+def test_a_merged_sample_weighs_streams_by_what_they_count_for_now():
+    rng = np.random.default_rng(0)
+    forgetful, steady = Reservoir.empty(1, 1, 1), Reservoir.empty(1, 1, 2)
+    for _ in range(100):
+        forgetful = forgetful.faded(0.5).add(
+            np.zeros((50, 1)), rng.standard_normal((50, 1))
+        )  # counts 100 rows
+        steady = steady.add(np.ones((50, 1)), rng.standard_normal((50, 1)))  # counts 5,000
+    for both in (forgetful.merge(steady), steady.merge(forgetful)):
+        assert 0.94 < both.X.mean() <= 1.0
+
+
 def test_a_warm_model_can_be_frozen_and_thawed():
     X, y = wave(1600)
     gp = StreamingGPRegressor(rank=20, random_state=0)
