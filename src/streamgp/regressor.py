@@ -57,8 +57,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         of the variance of y in the first rows, and is tuned with the kernel; with tune="none", pivoted estimates
         it from its statistics as it learns.
     tune : {"doubling", "initial", "hybrid", "continuous", "none"}
-        When hyperparameters are tuned: whenever the number of rows has doubled; at the first `initial_batches`
-        batches; at every batch; never. For srmf and brmf the weights of a kernel that is affine in them (the
+        When hyperparameters are tuned: whenever the number of rows has doubled, or, with `forgetting`, half of what
+        still counts is new; at the first `initial_batches` batches; at every batch; never. For srmf and brmf the weights of a kernel that is affine in them (the
         distance polynomials, WeightedSum) are tuned from a factor of each part, without touching a row;
         "hybrid" goes over to the kernel's own factor after the first batches, as the paper does. Every other
         hyperparameter is tuned on a sample of 500 rows.

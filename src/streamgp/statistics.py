@@ -313,20 +313,6 @@ class Posterior:
         """Give the residual of each learned row, F (b, r) and y (b, q), had it not been learned; (b, q)."""
         return (double(y) - self.mean(F)) / (1.0 - self.leverage(F))[:, None]
 
-    def residual_variance(self) -> float:
-        """Give ‖y − Φw‖²/(n − γ), averaged over outputs: MacKay's estimate of the noise; O(r³).
-
-        γ = tr(M⁻¹A) is the number of weights that the data has determined; positive signatures only.
-        """
-        statistics, xp, w = self.statistics, namespace(self.statistics.gram), self.weights
-        total = float(xp.sum(xp.linalg.diagonal(statistics.energy))) - 2.0 * float(
-            xp.sum(statistics.moment * w)
-        )
-        squares = (total + float(xp.sum(w * (statistics.gram @ w)))) / w.shape[1]
-        inverse_root, _ = self.whiten(eye(statistics.rank, statistics.gram))
-        determined = statistics.rank - self.noise * float(xp.sum(inverse_root * inverse_root))
-        return float(max(squares, 0.0) / max(statistics.count - determined, 1.0))
-
     @cached_property
     def log_evidence(self) -> float:
         """Log density of everything learned, summed over outputs; −inf where ΦJΦᵀ + σ²I is not positive definite."""
