@@ -58,10 +58,10 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         it from its statistics as it learns.
     tune : {"doubling", "initial", "hybrid", "continuous", "none"}
         When hyperparameters are tuned: whenever the number of rows has doubled, or, with `forgetting`, half of what
-        still counts is new; at the first `initial_batches` batches; at every batch; never. For srmf and brmf the weights of a kernel that is affine in them (the
-        distance polynomials, WeightedSum) are tuned from a factor of each part, without touching a row;
-        "hybrid" goes over to the kernel's own factor after the first batches, as the paper does. Every other
-        hyperparameter is tuned on a sample of 500 rows.
+        still counts is new; at the first `initial_batches` batches; at every batch; never. For srmf and brmf the
+        weights of a kernel that is affine in them (the distance polynomials, WeightedSum) are tuned from a factor of
+        each part, without touching a row; "hybrid" goes over to the kernel's own factor after the first batches, as
+        the paper does. Every other hyperparameter is tuned on a sample of 500 rows.
     objective : {"evidence", "loo", "training_error"}
         What tuning makes best: the log evidence, the density of each row given all others, or the error on
         the rows learned (the paper's; it leaves the noise alone).
