@@ -385,7 +385,7 @@ def _first_bad_cell(X: Any) -> str:
                 if not _is_finite_number(cell):
                     return f" Row {i}, column {name!r}: {str(cell)[:60]!r}."
     except (IndexError, KeyError, TypeError, ValueError):
-        pass
+        return ""  # no table: the error that is being raised says so
     return ""
 
 
