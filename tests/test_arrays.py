@@ -40,6 +40,18 @@ def test_memory_is_never_given_to_two_arrays_that_live(sizes, random):
     assert all((values == i).all() for i, values in living.items())
 
 
+@pytest.mark.parametrize("size", [RECYCLED // 8, RECYCLED // 4, RECYCLED])
+def test_memory_is_never_given_twice_while_the_first_array_or_a_view_of_it_lives(size):
+    like = np.zeros(1)
+    living = []
+    for i in range(12):
+        array = empty((size,), like)
+        array[:] = i
+        living.append(array if i % 2 else array[size // 2 :])
+        del array
+    assert all((values == i).all() for i, values in enumerate(living))
+
+
 def test_memory_is_used_again_when_its_array_is_gone():
     like = np.zeros(1)
     first = empty((RECYCLED,), like)
