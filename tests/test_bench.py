@@ -96,14 +96,14 @@ def test_a_peer_that_breaks_down_is_judged_by_what_it_reached(monkeypatch):
         def learn(self, X, y):
             self.batches += 1
             if self.batches > 10:
-                raise MemoryError("no more")
+                raise MemoryError
 
         def predict(self, X):
             return np.zeros(len(X)), np.ones(len(X))
 
     monkeypatch.setitem(PEERS, "goppy", Entry(lambda given: Breaks(), "none"))
     found = run(DATA, "abalone", "goppy", 100.0)
-    assert found["ended"] == "MemoryError: no more"
+    assert found["ended"] == "MemoryError: "
     assert found["rows"] == 500 + 9 * 100
     assert len(found["batches"]) == 9
 

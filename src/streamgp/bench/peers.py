@@ -274,14 +274,16 @@ class RandomFourier:
         self.sampler = RBFSampler(gamma=0.5, n_components=features, random_state=given.seed)
         self.A = given.noise * np.eye(features)
         self.c = np.zeros(features)
-        self.begun = False
+        self.last: tuple[Any, Any] = (None, None)
 
-    def _map(self, X: np.ndarray) -> np.ndarray:
-        scaled = X / self.given.lengths
-        if not self.begun:
-            self.sampler.fit(scaled)
-            self.begun = True
-        return math.sqrt(self.given.variance) * np.asarray(self.sampler.transform(scaled))
+    def _map(self, X: np.ndarray) -> Any:
+        """Give the features, which are not computed again for the rows that were just predicted."""
+        if self.last[0] is None:
+            self.sampler.fit(X)  # looks at the number of features only
+        if self.last[0] is not X:
+            scaled = self.sampler.transform(X / self.given.lengths)
+            self.last = X, math.sqrt(self.given.variance) * np.asarray(scaled)
+        return self.last[1]
 
     def learn(self, X: np.ndarray, y: np.ndarray) -> None:
         """Add to the normal equations."""
@@ -344,9 +346,8 @@ class Entry(NamedTuple):
     make: Callable[[Given], Peer]
     settings: str
     why: str = ""
-    one_thread: bool = (
-        False  # for BLAS, where that is faster: threads of NumPy's and SciPy's copies spin against each other
-    )
+    # For BLAS, where that is faster: the threads of NumPy's and SciPy's copies spin against each other.
+    one_thread: bool = False
 
 
 _EXACT = "exact: it keeps every row"

@@ -84,7 +84,7 @@ def run(folder: Path, name: str, peer: str, budget: float) -> dict[str, Any]:
         except Exception as error:  # another library's; what came before it counts
             if not found:
                 raise
-            ended = f"{type(error).__name__}: {str(error).splitlines()[0]}"[:200]
+            ended = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             break
         took = time.perf_counter() - began
         seconds.append(took)
