@@ -234,6 +234,79 @@ DAMAGE = [
     ),
     ("frames: names", "validation.py", "    return X[names]", "    return X", "matched_by_name_in_predict"),
     ("4 extend", "statistics.py", "weighed @ G], axis=1)", "0.9 * weighed @ G], axis=1)", "test_extending"),
+    ("sample: forgetting", "reservoir.py", "b) - self.favour", "b)", "knows_all_that_was_forgotten"),
+    (
+        "sample: merging",
+        "reservoir.py",
+        "[self.keys + self.favour, other.keys + other.favour]",
+        "[self.keys, other.keys]",
+        "merged_sample_weighs",
+    ),
+    (
+        "sample: streams",
+        "distributed.py",
+        "replace(start.sample.cleared(), seed",
+        "replace(start.sample, seed",
+        "bring_their_own",
+    ),
+    (
+        "tuning: frozen",
+        "stream.py",
+        "return replace(self, settings=replace(self.settings, **given))",
+        "return self",
+        "frozen_and_thawed",
+    ),
+    (
+        "tuning: forgetting",
+        "tuning.py",
+        "return old <= 0.5 and",
+        "return rows_seen >= 2 * last and",
+        "half_of_what_counts",
+    ),
+    (
+        "bench: noise",
+        "bench/peers.py",
+        "alpha=given.noise, optimizer",
+        "alpha=2 * given.noise, optimizer",
+        "exact_peers",
+    ),
+    (
+        "bench: order",
+        "bench/protocol.py",
+        "            mean, std = model.predict(now)\n            model.learn(now, y[part])",
+        "            model.learn(now, y[part])\n            mean, std = model.predict(now)",
+        "before_it_is_learned",
+    ),
+    ("bench: contended", "bench/protocol.py", "if others < CONTENDED:", "if True:", "beside_other_work"),
+    (
+        "pivots are a copy",
+        "regressor.py",
+        "return copied(model.features.Z)",
+        "return model.features.Z",
+        "and_a_copy",
+    ),
+    (
+        "payload",
+        "datasets.py",
+        "acceleration, payload) + friction",
+        "acceleration) + friction",
+        "carries_the_payload",
+    ),
+    ("own kernels", "checkpoint.py", "    _CLASSES[cls.__name__] = cls\n", "", "ones_own_is_held"),
+    (
+        "bad cell",
+        "validation.py",
+        'return f" Row {i}, column',
+        'return f" Row {i + 1}, column',
+        "bad_cell_of_a_frame",
+    ),
+    (
+        "all rows bad",
+        "session.py",
+        "tally.bad + tally.impossible < tally.rows",
+        "True",
+        "all_bad_are_an_error",
+    ),
 ]
 
 
@@ -253,7 +326,10 @@ def main() -> None:
         if wanted and not any(word in law for word in wanted):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            where = Path(folder)
+            where = Path(folder) / "main"
+            where.mkdir()
+            if (ROOT.parent / "shared").exists():  # real data, where tests look for it
+                (where.parent / "shared").symlink_to(ROOT.parent / "shared")
             for name in (
                 "src",
                 "tests",
