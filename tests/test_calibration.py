@@ -11,7 +11,10 @@ from streamgp.calibration import FADING, FEWEST, WINDOW, Scores
 from streamgp.evaluation import prequential
 
 
-def scored(errors, variance=0.0, noise=1.0):
+NOISE = 1.0  # with no variance of the function, scores are the errors themselves
+
+
+def scored(errors, variance=0.0, noise=NOISE):
     errors = np.asarray(errors, dtype=float)
     errors = errors[:, None] if errors.ndim == 1 else errors
     return Scores.none(errors.shape[1], errors).add(errors, np.full(errors.shape[0], variance), noise)
@@ -20,7 +23,7 @@ def scored(errors, variance=0.0, noise=1.0):
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
 def test_with_few_scores_the_normal_quantile_stands(probability):
     normal = NormalDist().inv_cdf(0.5 + probability / 2)
-    assert scored(np.zeros(FEWEST - 1)).reach(probability)[0] == pytest.approx(normal)
+    assert scored(np.zeros(FEWEST - 1)).reach(probability, NOISE)[0] == pytest.approx(normal)
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
@@ -29,7 +32,7 @@ def test_the_interval_reaches_the_conformal_quantile(probability, n):
     errors = np.random.default_rng(0).standard_t(3, size=(n, 2)) * [1.0, 50.0]
     weights = np.exp(np.arange(n) / FADING)
     equal = weights.sum() ** 2 / (weights**2).sum()
-    for j, reach in enumerate(scored(errors).reach(probability)):
+    for j, reach in enumerate(scored(errors).reach(probability, NOISE)):
         sizes = np.abs(errors[:, j])
         # The smallest score that, with those below it, has the share asked for, and one score's worth more.
         share = [weights[sizes <= s].sum() / weights.sum() for s in sizes]
@@ -39,13 +42,13 @@ def test_the_interval_reaches_the_conformal_quantile(probability, n):
 
 def test_a_score_of_the_past_counts_less_than_a_new_one():
     old, new = np.full(500, 1.0), np.full(200, 3.0)
-    assert scored(np.r_[old, new]).reach(0.6)[0] == 3.0
-    assert scored(np.r_[new, old]).reach(0.8)[0] == 1.0
+    assert scored(np.r_[old, new]).reach(0.6, NOISE)[0] == 3.0
+    assert scored(np.r_[new, old]).reach(0.8, NOISE)[0] == 1.0
 
 
 def test_beyond_what_scores_can_tell_the_worst_counts():
-    assert scored(np.full(60, 9.0)).reach(0.999)[0] == 9.0
-    assert scored(np.zeros(60)).reach(0.999)[0] == pytest.approx(NormalDist().inv_cdf(0.9995))
+    assert scored(np.full(60, 9.0)).reach(0.999, NOISE)[0] == 9.0
+    assert scored(np.zeros(60)).reach(0.999, NOISE)[0] == pytest.approx(NormalDist().inv_cdf(0.9995))
 
 
 def test_only_the_last_scores_count():
@@ -54,8 +57,8 @@ def test_only_the_last_scores_count():
     for i in range(0, errors.size, 97):
         part = errors[i : i + 97, None]
         scores = scores.add(part, np.zeros(part.shape[0]), 1.0)
-    assert scores.values.shape == (WINDOW, 1)
-    assert scores.reach(0.9)[0] == 1.0
+    assert scores.errors.shape == (WINDOW, 1)
+    assert scores.reach(0.9, NOISE)[0] == 1.0
 
 
 def test_the_noise_is_found_under_a_variance_that_is_right_and_one_that_claims_too_much():
@@ -108,6 +111,6 @@ def test_each_output_has_its_own_reach():
     y = y + np.random.default_rng(0).standard_normal((1500, 2)) * [0.01, 3.0]
     gp = StreamingGPRegressor(random_state=0, rank=50)
     records = list(prequential(gp, X, y))
-    reach = gp._stream.scores.reach(0.9)
+    reach = gp._stream.reach(0.9, calibrated=True)
     assert reach[1] > 1.3 * reach[0]
     assert 0.86 < np.mean([r.coverage for r in records[5:]]) < 0.94

@@ -5,6 +5,10 @@ right, and a normal 90 % interval may hold 80 % of the targets or 97 %. Every ro
 first, so |y − mean|/std is known for the last rows; the interval reaches as far as the share of them that it
 promises (split conformal prediction with weights that fade, which follows drift).
 
+Scores belong to the model that gave them. A batch as large as all rows before it is scored by leave-one-out after
+it was learned, and replaces all earlier scores; a tuning rescales them. A row equal to the one before it tells
+nothing new and is not scored.
+
 References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World (2005). Barber, Candès, Ramdas &
 Tibshirani, Conformal prediction beyond exchangeability, Annals of Statistics 51 (2023).
 """
@@ -17,8 +21,9 @@ from statistics import NormalDist
 from typing import Self
 
 import numpy as np
+from scipy.special import stdtrit
 
-from ._arrays import Array, asarray_like, joined, namespace, zeros
+from ._arrays import Array, asarray_like, index, joined, namespace, to_host, zeros
 
 # Rows that are looked back on, and after how many of them a score counts for 1/e.
 WINDOW = 1000
@@ -27,31 +32,48 @@ FADING = 300.0
 MEMORY = 500.0
 # An error beyond so many standard deviations counts as one of that many.
 FAR = 5.0
-# With fewer scores than this the normal quantile stands.
+# With fewer scores than this the quantile of Student's t stands.
 FEWEST = 50
 
 
 @dataclass(frozen=True)
 class Scores:
-    """How far off, in predicted standard deviations, the last rows were; each before it was learned.
+    """Errors of the last rows, each predicted before it was learned, and the variances that were predicted.
+
+    A row's score is |y − mean|/std, with the noise of now in std: when the noise is estimated anew, scores follow.
 
     Attributes
     ----------
-    values : (w, q)
-        |y − mean|/std, the newest last.
+    errors : (w, q)
+        |y − mean|, the newest last.
+    variances : (w,)
+        Of the function, without noise.
     sums, weight
         Of the regression of squared errors on the function's own variance, and the number of rows; older ones
         fade away.
+    unit : float
+        The variance in which the sums are measured, so that no square overflows; 0 while there are none.
     """
 
-    values: Array
+    errors: Array
+    variances: Array
     sums: tuple[float, ...] = (0.0,) * 5
     weight: float = 0.0
+    unit: float = 0.0
 
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
-        """Give the scores of no rows."""
-        return cls(zeros((0, n_outputs), like))
+        """Return the scores of no rows."""
+        return cls(zeros((0, n_outputs), like), zeros((0,), like))
+
+    def emptied(self) -> Self:
+        """Return the scores of no rows."""
+        return type(self)(self.errors[:0, :], self.variances[:0])
+
+    @property
+    def count(self) -> int:
+        """The number of scores."""
+        return int(self.errors.shape[0])
 
     @property
     def noise(self) -> float | None:
@@ -65,55 +87,89 @@ class Scores:
         w, wv, wvv, we, wev = self.sums
         spread, slope = wvv - wv * wv / w, wev - wv * we / w
         gamma = min(max(slope / spread, 0.0), 1.0) if spread > 1e-12 * wvv else 1.0
-        return (we - gamma * wv) / w
+        return self.unit * (we - gamma * wv) / w
 
     def add(self, error: Array, variance: Array, noise: float) -> Self:
         """See more rows: y − mean (b, q), the variance of the function (b,), not below zero, and of the noise."""
         xp, b = namespace(error), error.shape[0]
-        scores = xp.abs(error) / xp.sqrt(variance + noise)[:, None]
+        if not b:
+            return self
         fading = math.exp(-b / MEMORY)
+        unit = self.unit or noise + float(xp.mean(variance))
         # Weighed by the inverse of the variance of a squared error; a far outlier counts as one of FAR deviations.
-        squared = xp.mean(error * error, axis=1)
-        squared = xp.minimum(squared, FAR**2 * (variance + noise))
-        w = ((noise + xp.mean(variance)) / (noise + variance)) ** 2
-        new = (w, w * variance, w * variance**2, w * squared, w * variance * squared)
-        kept = self.values[max(0, self.values.shape[0] + scores.shape[0] - WINDOW) :, :]
-        newest = scores[max(0, scores.shape[0] - WINDOW) :, :]
+        squared = xp.minimum(xp.mean(error * error, axis=1), FAR**2 * (variance + noise)) / unit
+        w = xp.minimum((noise + xp.mean(variance)) / (noise + variance), asarray_like(1e8, variance)) ** 2
+        share = variance / unit
+        new = (w, w * share, w * share**2, w * squared, w * share * squared)
         return replace(
-            self,
-            values=joined([kept, newest]),
+            self._joined(xp.abs(error), variance),
             sums=tuple(fading * old + float(xp.sum(v)) for old, v in zip(self.sums, new, strict=True)),
             weight=fading * self.weight + b,
+            unit=unit,
         )
 
-    def without_noise(self) -> Self:
-        """Start the estimate of the noise anew."""
-        return replace(self, sums=(0.0,) * 5, weight=0.0)
+    def _joined(self, errors: Array, variances: Array) -> Self:
+        """Put newer errors (b, q) and variances (b,) after these, and keep the last WINDOW."""
+        kept = max(0, self.count + errors.shape[0] - WINDOW)
+        newest = max(0, errors.shape[0] - WINDOW)
+        return replace(
+            self,
+            errors=joined([self.errors[kept:, :], errors[newest:, :]]),
+            variances=joined([self.variances[kept:], variances[newest:]]),
+        )
+
+    def retuned(self, error_ratio: float, variance_ratio: float) -> Self:
+        """Return the scores after a tuning that changed held-back errors and variances so; the noise starts anew."""
+        return type(self)(self.errors * error_ratio, self.variances * variance_ratio)
 
     def merge(self, other: Self) -> Self:
         """Look back on the rows of another stream, too."""
-        both = joined([other.values, self.values])
-        return replace(self, values=both[max(0, both.shape[0] - WINDOW) :, :])
+        both = other._joined(self.errors, self.variances)
+        return replace(self, errors=both.errors, variances=both.variances)
 
-    def reach(self, probability: float) -> Array:
-        """Give how many standard deviations the central interval of that probability reaches; shape (q,)."""
-        normal = NormalDist().inv_cdf(0.5 + probability / 2)
-        w, xp = self.values.shape[0], namespace(self.values)
-        out = zeros((self.values.shape[1],), self.values) + normal
+    def reach(self, probability: float, noise: float, freedom: float = math.inf) -> Array:
+        """Return how many standard deviations the central interval of that probability reaches; shape (q,).
+
+        `noise` is the variance that it has now; `freedom` the degrees of freedom of Student's t, which stands while
+        there are few scores.
+        """
+        w, xp = self.count, namespace(self.errors)
+        out = zeros((self.errors.shape[1],), self.errors) + student(probability, freedom)
         if w < FEWEST:
             return out
+        values = self.errors / xp.sqrt(self.variances + noise)[:, None]
         weights = np.exp(-np.arange(w)[::-1] / FADING)
-        # So many equal scores would tell as much; the next one is as likely to fall between any two of them.
-        scores = weights.sum() ** 2 / (weights**2).sum()
-        wanted = probability * (1.0 + 1.0 / scores)
+        # Kish's effective number of scores; the next one is as likely to fall between any two of them.
+        effective = weights.sum() ** 2 / (weights**2).sum()
+        wanted = probability * (1.0 + 1.0 / effective)
         if wanted >= 1:
-            # More than the scores can tell: as far as the normal says, or as the worst that was seen.
-            return xp.maximum(out, xp.max(self.values, axis=0))
-        order = xp.argsort(self.values, axis=0)
-        each = asarray_like(weights / weights.sum(), self.values)[:, None] + zeros(
-            (1, out.shape[0]), self.values
-        )
+            # More than the scores can tell: as far as Student's t says, or as the worst that was seen.
+            return xp.maximum(out, xp.max(values, axis=0))
+        order = xp.argsort(values, axis=0)
+        each = asarray_like(weights / weights.sum(), values)[:, None] + zeros((1, out.shape[0]), values)
         share = xp.cumulative_sum(xp.take_along_axis(each, order, axis=0), axis=0)
         at = xp.sum(xp.astype(share < wanted, xp.int64), axis=0)
         at = xp.where(at < w, at, xp.full_like(at, w - 1))
-        return xp.take_along_axis(xp.take_along_axis(self.values, order, axis=0), at[None, :], axis=0)[0, :]
+        return xp.take_along_axis(xp.take_along_axis(values, order, axis=0), at[None, :], axis=0)[0, :]
+
+
+def student(probability: float, freedom: float) -> float:
+    """Return the half-width of the central interval of Student's t; of the normal for infinite freedom."""
+    upper = 0.5 + probability / 2
+    return NormalDist().inv_cdf(upper) if math.isinf(freedom) else float(stdtrit(freedom, upper))
+
+
+def news(X: Array, y: Array, before: tuple[Array, Array] | None) -> Array | None:
+    """Return the numbers of the rows of X (b, d), y (b, q) that differ from the row before; None if all do.
+
+    `before` holds the last row of the batch before, (1, d) and (1, q). A stuck sensor sends the same row again
+    and again; that the model predicts it ever better says nothing of other rows.
+    """
+    xp = namespace(X)
+    equal = xp.all(X[1:, :] == X[:-1, :], axis=1) & xp.all(y[1:, :] == y[:-1, :], axis=1)
+    first = before is not None and bool(
+        xp.all(X[0, :] == before[0][0, :]) and xp.all(y[0, :] == before[1][0, :])
+    )
+    if not first and not bool(xp.any(equal)):
+        return None
+    return index(np.flatnonzero(np.append(not first, ~to_host(equal))).tolist(), X)

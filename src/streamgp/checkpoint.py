@@ -18,14 +18,26 @@ from typing import Any
 
 import numpy as np
 
-from . import calibration, features, guard, kernels, lowrank, models, reservoir, statistics, stream, tuning
+from . import (
+    calibration,
+    features,
+    guard,
+    kernels,
+    ledger,
+    lowrank,
+    models,
+    reservoir,
+    statistics,
+    stream,
+    tuning,
+)
 from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
 from .models import affine, exact, window
 from .models.base import Recent
 
 MAGIC = b"STREAMGP"
-VERSION = 3
+VERSION = 4
 _HEAD = struct.Struct("<8sI32sQ")
 
 # Every class that a file may name.
@@ -33,7 +45,8 @@ _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         stream.Stream, stream.Settings, reservoir.Reservoir, tuning.Outcome, calibration.Scores, guard.Inputs,
-        models.PivotedModel, models.ExactModel, models.SpectralModel, models.RecursiveModel, models.AffineModel,
+        ledger.Ledger, models.PivotedModel, models.ExactModel, models.SpectralModel, models.RecursiveModel,
+        models.GatheringModel, models.AffineModel,
         window.Rows, exact.Panel, affine.Part, features.Pivots, features.Quadratic, lowrank.Factor,
         statistics.NormalEquations, statistics.Posterior, statistics.Conditioned,
         kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,

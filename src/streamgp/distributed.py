@@ -17,6 +17,7 @@ import numpy as np
 from . import tuning, validation
 from ._arrays import cast, cores, is_foreign, one_blas_thread
 from .errors import InputError, ParameterError, StreamGPError
+from .ledger import Ledger
 from .models.base import Recent, Summary
 from .stream import Settings, Stream
 
@@ -194,10 +195,11 @@ def begin(settings: Settings, partitions: Partitions) -> Stream:
         sample = _sample(client, partitions, settings)
         with one_blas_thread():
             stream = Stream.begin(settings, sample)
-        if stream.waiting is not None:
+        if stream.starting:
             # So few rows that all of them are the sample.
             return stream
-        blank = replace(stream, model=stream.model.blank())  # type: ignore[attr-defined]
+        model: Any = stream.model
+        blank = replace(stream, model=model.blank(), scores=stream.scores.emptied())
         summary = _summary(client, blank, partitions)
         return _finished(blank, sample, summary, batches=1, rows=round(summary.statistics.count))
 
@@ -209,7 +211,7 @@ def learn(stream: Stream, partitions: Partitions, forgetting: float) -> Stream:
         raise InputError(
             "the model was taught with arrays of another library than NumPy; Dask collections are NumPy's"
         )
-    if stream.waiting is not None:
+    if stream.starting:
         raise InputError(
             "the first rows still wait for more; learn a batch of 50 rows or more before a Dask collection"
         )
@@ -236,8 +238,9 @@ def _finished(blank: Stream, sample: validation.Batch, summary: Summary, batches
             blank, model=model, rows_seen=rows, batches=batches, tuned_at=rows, known=model.count,
             sample=blank.sample.standing_for(rows), recent=Recent(),
         )  # fmt: skip
-        error, variance, noise = model.left_out(X[-1000:], targets[-1000:])
-        return replace(stream, scores=stream.scores.add(error, variance, noise))
+        found = model.left_out(X[-1000:], targets[-1000:])
+        scores = stream.scores.add(found.error, found.variance, found.noise)
+        return replace(stream, scores=scores, ledger=stream.ledger.incomplete(), last=None)
 
 
 def _check_settings(settings: Settings) -> None:
@@ -288,7 +291,7 @@ def _summary(client: Any, blank: Stream, partitions: Partitions) -> Summary:
     from dask.delayed import delayed
 
     # In the graph, not scattered: what was scattered dies with its worker.
-    light = delayed(replace(blank, sample=blank.sample.cleared()), pure=False)
+    light = delayed(replace(blank, sample=blank.sample.cleared(), ledger=Ledger.empty()), pure=False)
     task = delayed(_summarised, pure=False)
     parts = [
         delayed(_listed, pure=False)(
@@ -404,7 +407,7 @@ def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: floa
     from dask.delayed import delayed
 
     _check_settings(start.settings)
-    if start.waiting is not None:
+    if start.starting:
         raise InputError(
             "the first rows still wait for more; learn a batch of 50 rows or more before streams"
         )
@@ -417,6 +420,8 @@ def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: floa
         settings=replace(start.settings, tune="none" if start.settings.tune == "none" else tuning.LATER),
         rows_seen=0,
         known=0.0,
+        ledger=Ledger.empty(),
+        last=None,
     )
     ends = []
     for number, partitions in enumerate(streams):

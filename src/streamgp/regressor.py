@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from statistics import NormalDist
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,11 +19,14 @@ from . import checkpoint, distributed, tuning, validation
 from ._arrays import Array, cast, copied, diagonal_matrix, double, eps, namespace, one_blas_thread, to_host
 from .errors import CheckpointError, InputError, NegativeVarianceWarning, ParameterError
 from .kernels import Kernel, as_kernel
-from .models import PivotedModel, Prediction, RecursiveModel
+from .locking import writing
+from .models import GatheringModel, PivotedModel, Prediction, RecursiveModel
 from .stream import Settings, Stream
 from .validation import is_real
 
 Method = Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"]
+# All that learning sets: a commit replaces these and leaves parameters alone, which another thread may be setting.
+_LEARNED = ("_stream", "n_features_in_", "feature_names_in_", "target_names_in_")
 
 
 class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -179,10 +181,11 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn X (n, d) and y (n,) or (n, q)."""
-        fresh = copy.copy(self)
-        for name in ("_stream", "n_features_in_", "feature_names_in_", "target_names_in_"):
-            fresh.__dict__.pop(name, None)
-        return self._commit(fresh, X, y)
+        with writing(self):
+            fresh = copy.copy(self)
+            for name in _LEARNED:
+                fresh.__dict__.pop(name, None)
+            return self._learn_and_commit(fresh, X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
@@ -190,16 +193,32 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Raises with the model unchanged: the next state is built whole, then assigned at once. Arguments of
         the constructor that were changed since the first batch take effect at the next `fit`; `forgetting`, `tune`,
         `objective`, `initial_batches` and `bounds` at once: `gp.set_params(tune="none")` freezes what was found.
-        """
-        return self._commit(copy.copy(self), X, y)
 
-    def _commit(self, fresh: Self, X: Any, y: Any) -> Self:
+        Any number of threads may predict meanwhile; each answer is that of one model, the old or the new.
+        Threads that learn, unlearn or merge wait for each other.
+        """
+        with writing(self):
+            return self._learn_and_commit(copy.copy(self), X, y)
+
+    def _learn_and_commit(self, fresh: Self, X: Any, y: Any) -> Self:
         begins = not fresh._fitted
         fresh._learn(X, y)
         if begins:
             _draw_seed(self.random_state)
-        self.__dict__ = fresh.__dict__
+        return self._commit(fresh)
+
+    def _commit(self, fresh: Self) -> Self:
+        """Take over what a copy has learned, by one assignment."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in _LEARNED}
+        learned = {name: value for name, value in fresh.__dict__.items() if name in _LEARNED}
+        self.__dict__ = {**kept, **learned}
         return self
+
+    def _snapshot(self) -> Self:
+        """Return this regressor as it is now: what another thread commits later does not show in it."""
+        view = object.__new__(type(self))
+        view.__dict__ = self.__dict__
+        return view
 
     def _learn(self, X: Any, y: Any) -> None:
         validation.check_parameters(self)
@@ -256,10 +275,12 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         names, targets = getattr(self, "feature_names_in_", None), getattr(self, "target_names_in_", None)
         parts = [distributed.Partitions.of(X, y, labelled=True).ordered(names, targets) for X, y in streams]
-        learned = distributed.learn_streams(parts, self._stream, self.forgetting)
-        with one_blas_thread():
-            self._stream = self._stream.merged(learned)
-        return self
+        with writing(self):
+            fresh = copy.copy(self)
+            learned = distributed.learn_streams(parts, fresh._stream, self.forgetting)
+            with one_blas_thread():
+                fresh._stream = fresh._stream.merged(learned)
+            return self._commit(fresh)
 
     def unlearn(self, X: Any, y: Any) -> Self:
         """Take rows away that were learned before, X (b, d) and y (b,) or (b, q) (pivoted, rgp).
@@ -270,25 +291,14 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if distributed.is_lazy(X):
             raise InputError("rows of a Dask collection cannot be unlearned; compute them first")
-        fresh = copy.copy(self)
-        stream, model = self._stream, self._stream.model
-        batch = validation.batch(fresh, X, y, stream.like)
-        validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
-        if stream.waiting is not None or not isinstance(model, PivotedModel | RecursiveModel):
-            raise InputError(
-                f"method={self.method!r} cannot unlearn"
-                if stream.waiting is None
-                else "the first rows still wait for more and cannot be unlearned; fit without them"
-            )
-        if batch.X.shape[0] > stream.rows_seen:
-            raise InputError(
-                f"{batch.X.shape[0]} rows are more than the {stream.rows_seen} that were learned"
-            )
-        with one_blas_thread():
-            targets = validation.standardised(batch.y, stream.offset, stream.scale)
-            fresh._stream = stream.without(model.unlearn(batch.X, targets), batch.X, targets)
-        self.__dict__ = fresh.__dict__
-        return self
+        with writing(self):
+            fresh = copy.copy(self)
+            stream = fresh._stream
+            batch = validation.batch(fresh, X, y, stream.like)
+            validation.check_targets(batch, stream.scale.shape[0], stream.one_dimensional)
+            with one_blas_thread():
+                fresh._stream = stream.unlearn(batch)
+            return self._commit(fresh)
 
     def merge(self, other: StreamingGPRegressor) -> Self:
         """Add what another regressor has learned from other rows (pivoted, rgp); it stays as it is.
@@ -298,11 +308,12 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        mine, theirs = self._stream, other._stream
-        validation.check_mergeable(mine, theirs)
-        with one_blas_thread():
-            self._stream = mine.merged(theirs)
-        return self
+        with writing(self):
+            fresh, theirs = copy.copy(self), other._stream
+            validation.check_mergeable(fresh._stream, theirs)
+            with one_blas_thread():
+                fresh._stream = fresh._stream.merged(theirs)
+            return self._commit(fresh)
 
     # Predicting
 
@@ -342,25 +353,26 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ):
             raise ParameterError(f"return_interval={return_interval!r} must lie between 0 and 1, such as 0.9")
         check_is_fitted(self)
-        stream = self._stream
+        now = self._snapshot()
         if distributed.is_lazy(X):
             options = {"return_std": return_std, "return_interval": return_interval, "latent": latent}
-            return self._predict_lazily(X, {**options, "calibrated": calibrated}, return_cov)
-        X = validation.rows(self, X, stream.like)
+            return now._predict_lazily(X, {**options, "calibrated": calibrated}, return_cov)
+        stream = now._stream
+        X = validation.rows(now, X, stream.like)
         with one_blas_thread(X):
             if return_cov:
                 out = stream.model.predict(X, variance=False, covariance=True)
-                return self._mean(out.mean), self._covariance(X, out, latent)
+                return now._mean(out.mean), now._covariance(X, out, latent)
             if not return_std and return_interval is None:
-                return self._mean(stream.predict_mean(X))
+                return now._mean(stream.predict_mean(X))
             found, variance = stream.predict(X)
-        mean, std = self._mean(found), self._std(X, variance, latent)
+        mean, std = now._mean(found), now._std(X, variance, latent)
         if return_interval is None:
             return mean, std
         # Scores and deviations that are both huge reach past the range of numbers: then to its end.
         xp, largest = namespace(std), float(namespace(std).finfo(std.dtype).max)
         with np.errstate(over="ignore"):
-            half = self._reach(return_interval, calibrated and not latent) * std
+            half = now._reach(return_interval, calibrated and not latent) * std
             lower, upper = (xp.clip(end, -largest, largest) for end in (mean - half, mean + half))
         return mean, lower, upper
 
@@ -377,9 +389,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _reach(self, probability: float, calibrated: bool) -> Any:
         """Give how many standard deviations an interval reaches: a number, or (q,)."""
-        if not calibrated:
-            return NormalDist().inv_cdf(0.5 + probability / 2)
-        reach = cast(self._stream.scores.reach(probability), self._stream.dtype)
+        reach = cast(self._stream.reach(probability, calibrated=calibrated), self._stream.dtype)
         return float(reach[0]) if self._stream.one_dimensional else reach
 
     def _mean(self, mean: Array) -> Array:
@@ -456,20 +466,17 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tuples, dictionaries. Models taught with NumPy arrays only.
         """
         check_is_fitted(self)
-        arguments = {**self.get_params(deep=False), "random_state": self._stream.settings.seed}
-        if self.kernel is not None and not isinstance(self.kernel, str):
-            arguments["kernel"] = as_kernel(self.kernel)
-        settings = replace(self._stream.settings, kernel=arguments["kernel"])
-        learned = {
-            name: getattr(self, name)
-            for name in ("n_features_in_", "feature_names_in_", "target_names_in_")
-            if hasattr(self, name)
-        }
+        now = self._snapshot()
+        arguments = {**now.get_params(deep=False), "random_state": now._stream.settings.seed}
+        if now.kernel is not None and not isinstance(now.kernel, str):
+            arguments["kernel"] = as_kernel(now.kernel)
+        settings = replace(now._stream.settings, kernel=arguments["kernel"])
+        learned = {name: getattr(now, name) for name in _LEARNED[1:] if hasattr(now, name)}
         for name in ("feature_names_in_", "target_names_in_"):
             if name in learned:
                 learned[name] = [str(v) for v in learned[name]]
         content = {"arguments": arguments, "learned": learned, "more": more}
-        checkpoint.write(path, {**content, "stream": replace(self._stream, settings=settings)})
+        checkpoint.write(path, {**content, "stream": replace(now._stream, settings=settings)})
 
     # What was learned
 
@@ -504,6 +511,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def pivots_(self) -> Array:
         """The rows (r, d) that stand for the stream, a copy; of `pivoted` and, as its basis, `rgp`."""
         model = self._learned.model
+        if isinstance(model, GatheringModel):
+            return copied(model.pivots)
         if not isinstance(model, PivotedModel | RecursiveModel):
             raise AttributeError(f"method={self.method!r} has no pivots; 'pivoted' and 'rgp' have")
         return copied(model.features.Z)
@@ -586,7 +595,7 @@ def load_with_more(path: str | os.PathLike[str]) -> tuple[StreamingGPRegressor, 
     try:
         gp = StreamingGPRegressor(**content["arguments"])
         for name, value in content["learned"].items():
-            if name not in ("n_features_in_", "feature_names_in_", "target_names_in_"):
+            if name not in _LEARNED[1:]:
                 raise ValueError(f"{name} is nothing that a regressor learns")
             setattr(gp, name, value if name == "n_features_in_" else np.array(value, dtype=object))
         stream, more = content["stream"], dict(content["more"])

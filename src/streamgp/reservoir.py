@@ -76,12 +76,14 @@ class Reservoir:
             favour=0.0,
         )
 
-    def add(self, X: Array, y: Array) -> Self:
-        """See more rows, X (b, d) and y (b, q)."""
+    def add(self, X: Array, y: Array, fresh: Array | None = None) -> Self:
+        """See more rows, X (b, d) and y (b, q), and keep none but those of the numbers `fresh` (None: any)."""
         b = X.shape[0]
         keys = _keys(self.seed, self.seen, b) - self.favour
         limit = self.keys.max() if self.keys.size >= SAMPLE else math.inf
         chosen = np.flatnonzero(keys < limit)
+        if fresh is not None:
+            chosen = np.intersect1d(chosen, to_host(fresh))
         if not chosen.size:
             return replace(self, seen=self.seen + b)
         at, xp = index([int(i) for i in chosen], X), namespace(X)

@@ -11,6 +11,8 @@ from .kernels import Affine, Kernel, Matern, RationalQuadratic, SquaredExponenti
 
 # Share of a target's variance that counts as noise until something better is known.
 NOISE_SHARE = 0.1
+# Shares that are weighed against each other while there are few rows.
+SHARES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 0.95])
 
 
 @dataclass(frozen=True)
@@ -60,26 +62,80 @@ def start(
     kernel: Kernel | None,
     noise: float | None,
     family: str = "squared_exponential",
+    *,
+    few: bool = False,
 ) -> Start:
     """Choose what was not given from the first rows, X (n, d) and y (n, q), so that units do not matter.
 
     A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
     the kernel is noise. Without one, the targets' mean is taken off and the length-scales are the
     features' standard deviations times √d, at which two typical rows have a correlation of 1/e, in a kernel of
-    the family that is named.
+    the family that is named. `few`: so few rows that they are not tuned on; see `from_few`.
     """
     n_outputs = y.shape[1]
     offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)
     if kernel is not None:
         if noise is None:
             noise = 0.0 if kernel.nugget else NOISE_SHARE * float((deviation**2).mean())
-        return Start(offset, scale, kernel.without_nugget(), noise + kernel.nugget)
+        given = Start(offset, scale, kernel.without_nugget(), noise + kernel.nugget)
+        return from_few(X, y, given, centred=False) if few else given
     offset = y[0] + (y - y[0]).mean(axis=0)
     lengths = spread(X) * X.shape[1] ** 0.5
     correlation = FAMILIES[family](lengths)
     if noise is None:
-        return Start(offset, deviation, correlation, NOISE_SHARE)
+        begun = Start(offset, deviation, correlation, NOISE_SHARE)
+        return from_few(X, y, begun, centred=True) if few else begun
     variance = float((deviation**2).mean())
-    if isinstance(correlation, Affine):
-        return Start(offset, scale, correlation.with_amounts(variance * correlation.amounts), noise)
-    return Start(offset, scale, variance * correlation, noise)
+    return Start(offset, scale, _scaled(correlation, variance), noise)
+
+
+def _scaled(kernel: Kernel, factor: float) -> Kernel:
+    return kernel.with_amounts(factor * kernel.amounts) if isinstance(kernel, Affine) else factor * kernel
+
+
+def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> Start:
+    """Estimate amplitude and noise from a few rows, X (n, d) and y (n, q), so that intervals are honest; O(n³).
+
+    For covariances v[(1 − ρ)C + ρI], C the correlation of `begun`, the likelihood of each share ρ of SHARES is
+    taken with v, and the mean where the targets are `centred`, integrated out (flat priors on log v and the mean).
+    ρ is its posterior mean, v the estimate from the residuals, raised by 1/n for the mean that is not known.
+    Predictions are then distributed as Student's t with n − 1 degrees of freedom. Where targets do not vary,
+    or the kernel is indefinite, nothing can be estimated.
+
+    References: Rasmussen & Williams (2006), section 2.7; Shah, Wilson & Ghahramani, Student-t processes (2014).
+    """
+    n, prior = len(X), begun.kernel.diag(X).mean()
+    if n < 2 or not begun.kernel.positive_semidefinite or not prior > 0:
+        return begun
+    values, V = np.linalg.eigh(begun.kernel.block(X) / prior)
+    z, ones = V.T @ ((y - begun.offset) / begun.scale), V.sum(axis=0)
+    spectra = (1.0 - SHARES[:, None]) * np.maximum(values, 0.0) + SHARES[:, None]  # (s, n)
+    means, left = _residuals(z, ones, spectra, centred)
+    if not (left > n * np.finfo(float).eps * (z**2).sum(axis=0)).all():
+        return begun
+    freedom = n - 1 if centred else n
+    likelihood = -0.5 * z.shape[1] * np.log(spectra).sum(axis=1) - 0.5 * freedom * np.log(left).sum(axis=1)
+    if centred:
+        likelihood -= 0.5 * z.shape[1] * np.log((ones**2 / spectra).sum(axis=1))
+    weights = np.exp(likelihood - likelihood.max())
+    share = float((weights * SHARES).sum() / weights.sum())
+    means, left = _residuals(z, ones, ((1.0 - share) * np.maximum(values, 0.0) + share)[None, :], centred)
+    variance = float(left.mean()) / freedom * (1.0 + 1.0 / n)
+    return Start(
+        begun.offset + begun.scale * means[0],
+        begun.scale,
+        _scaled(begun.kernel, variance * (1.0 - share) / prior),
+        variance * share,
+    )
+
+
+def _residuals(
+    z: np.ndarray, ones: np.ndarray, spectra: np.ndarray, centred: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and weighted squared residuals, (s, q) each, for eigenvalues (s, n) in whose axes y is z (n, q)."""
+    if centred:
+        means = (ones / spectra) @ z / (ones**2 / spectra).sum(axis=1)[:, None]
+    else:
+        means = np.zeros((len(spectra), z.shape[1]))
+    away = z[None, :, :] - ones[None, :, None] * means[:, None, :]
+    return means, (away**2 / spectra[:, :, None]).sum(axis=1)

@@ -179,6 +179,31 @@ class NormalEquations:
         moment[:m, :] = weighed @ y
         return replace(self, gram=gram, moment=moment)
 
+    def repaired(self, before: Self) -> tuple[Self, float]:
+        """Return the nearest statistics that some rows have, and how far off these are; O(r³).
+
+        Of any rows, [[A, c], [cᵀ, s]] is a gram matrix and so positive semi-definite; its eigenvalues below zero are
+        raised to it. How far off: minus the lowest of them, 0 if there is none. In units of the diagonal that
+        the matrix had `before` rows were unlearned.
+        """
+        xp, r = namespace(self.gram), self.rank
+        size = xp.sqrt(clip_below(xp.linalg.diagonal(before._joint) + 0.0, 0.0))
+        size = xp.where(size > 0, size, xp.ones_like(size))
+        values, V = eigh(self._joint / (size[:, None] * size[None, :]), "the gram matrix")
+        off = max(0.0, -float(xp.min(values)))
+        if not off:
+            return self, off
+        raised = (V * xp.where(values > 0, values, xp.zeros_like(values))[None, :]) @ xp.matrix_transpose(V)
+        raised = 0.5 * (raised + xp.matrix_transpose(raised)) * (size[:, None] * size[None, :])
+        return replace(self, gram=raised[:r, :r], moment=raised[:r, r:], energy=raised[r:, r:]), off
+
+    @property
+    def _joint(self) -> Array:
+        """The gram matrix of features and targets together, shape (r + q, r + q)."""
+        xp = namespace(self.gram)
+        top = xp.concat([self.gram, self.moment], axis=1)
+        return xp.concat([top, xp.concat([xp.matrix_transpose(self.moment), self.energy], axis=1)], axis=0)
+
     @property
     def trace_error(self) -> float:
         """tr(K − ΦJΦᵀ), exactly, in O(r)."""
@@ -298,16 +323,21 @@ class Posterior:
         left = G @ xp.matrix_transpose(G if signs is None else G * signs[None, :])
         return double(prior) - seen + self.noise * left
 
-    def left_out(self, F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array, float]:
-        """Give errors (b, q) and the function's variances (b,) of rows learned, each as if it had not been; the noise.
+    def left_out(
+        self, F: Array, y: Array, prior: Array, noise: float, weights: Array | None = None
+    ) -> LeftOut:
+        """Predict learned rows, F (b, r) and y (b, q), each as if it had not been learned; O(b r²).
 
         `noise` is that of the targets; what the features leave of `prior` (b,) is variance of the function.
+        `weights` (b,) is what each row counts for by now.
         """
-        F, xp = double(F), namespace(F)
+        F, xp, J = double(F), namespace(F), self.statistics.signature
         leverage = self.leverage(F)
-        kept = clip_below(1.0 - leverage, 1e-3)
-        unseen = clip_below(double(prior) - xp.vecdot(F, F), 0.0)
-        return (double(y) - self.mean(F)) / kept[:, None], unseen + self.noise * leverage / kept, noise
+        own = leverage if weights is None else leverage * weights
+        kept = clip_below(1.0 - own, 1e-3)
+        unseen = double(prior) - xp.vecdot(F, F if J is None else F * J[None, :])
+        variance = clip_below(clip_below(unseen, 0.0) + self.noise * leverage / kept, 0.0)
+        return LeftOut((double(y) - self.mean(F)) / kept[:, None], variance, noise)
 
     def leave_one_out(self, F: Array, y: Array) -> Array:
         """Give the residual of each learned row, F (b, r) and y (b, q), had it not been learned; (b, q)."""
@@ -332,6 +362,20 @@ class Posterior:
         per_output = (n - r) * math.log(self.noise) + log_det + n * math.log(2 * math.pi)
         per_output += statistics.log_whitening
         return float(-0.5 * ((total - fitted) / self.noise + q * per_output))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Errors (b, q) and latent variances (b,) of learned rows, each predicted from all others; the noise variance."""
+
+    error: Array
+    variance: Array
+    noise: float
+
+    def log_density(self) -> float:
+        """Return the mean log density of the targets, but for a constant."""
+        xp, total = namespace(self.error), self.variance + self.noise
+        return -0.5 * float(xp.mean(self.error**2 / total[:, None]) + xp.mean(xp.log(total)))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -23,11 +24,21 @@ from ._arrays import (
     to_host,
     zeros,
 )
-from .calibration import Scores
+from .calibration import WINDOW as SCORES
+from .calibration import Scores, news
 from .errors import InputError, KernelError, NumericalError, ParameterError
 from .guard import Inputs, far_from_the_others
 from .kernels import Affine, Kernel, as_kernel
-from .models import AffineModel, ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
+from .ledger import Ledger
+from .models import (
+    AffineModel,
+    ExactModel,
+    GatheringModel,
+    Model,
+    PivotedModel,
+    RecursiveModel,
+    SpectralModel,
+)
 from .models.base import Recent
 from .models.pivoted import WINDOW
 from .reservoir import Reservoir
@@ -97,6 +108,10 @@ class Stream:
         Which rows of the last batch the guard left out.
     refusals : int
         How many in all.
+    ledger : Ledger
+        Which rows were learned, for `unlearn` to refuse others.
+    last : (1, d) and (1, q), or None
+        The last row, to tell repeats of it.
     """
 
     settings: Settings
@@ -120,6 +135,8 @@ class Stream:
     inputs: Inputs | None = None
     refused: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     refusals: int = 0
+    ledger: Ledger = field(default_factory=Ledger.empty)
+    last: tuple[Array, Array] | None = None
     recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
@@ -142,20 +159,19 @@ class Stream:
         kernel = _kernel(settings, X.shape[1])
         noise = None if settings.noise == "auto" else float(settings.noise)
         family = settings.kernel if isinstance(settings.kernel, str) else "squared_exponential"
-        start = starting.start(to_host(X).astype(np.float64), to_host(y), kernel, noise, family)
-        offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
         given = kernel is not None and (noise is not None or kernel.nugget > 0)
-        needed = 1 if given else WARM_UP
-        if settings.method == "rgp" and settings.basis is None:
-            needed = max(needed, int(settings.rank))
-        enough = X.shape[0] >= needed
+        enough = given or X.shape[0] >= WARM_UP
+        # A kernel that is given and not to be tuned stays as it is.
+        few = not enough and not (kernel is not None and settings.tune == "none")
+        start = starting.start(to_host(X).astype(np.float64), to_host(y), kernel, noise, family, few=few)
+        offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
         if settings.tune != "none":
             start = replace(start, kernel=tuning.with_amplitude(start.kernel))
         targets = validation.standardised(y, offset, scale)
         sample = Reservoir.empty(X.shape[1], y.shape[1], settings.seed)
         stream = cls(
             settings,
-            _empty(settings, start.kernel, start.noise, X, y, enough),
+            _empty(settings, start.kernel, start.noise, X, y),
             offset,
             scale,
             X.shape[0],
@@ -168,18 +184,36 @@ class Stream:
             sample if settings.tune == "none" else sample.add(X, targets),
             start.kernel.theta,
             Scores.none(y.shape[1], targets),
+            # Of many rows: in their own memory, not as a view of all.
+            last=(copied(X[-1:, :]), copied(y[-1:, :])),
+            ledger=Ledger.empty().add(X, y),
         )
         if not enough:
             return replace(stream, model=observe(stream.model, X, targets))
 
         def anew(kernel: Kernel, noise: float) -> Model:
-            return observe(_empty(settings, kernel, noise, X, y, enough, tuned=True), X, targets)
+            return observe(_empty(settings, kernel, noise, X, y, tuned=True), X, targets)
 
         # Every row is at hand: the model of the tuned kernel is made from them.
         tuned = stream if isinstance(stream.model, AffineModel) else stream._tuned(anew, X.shape[0])
-        if tuned.outcome and tuned.outcome.taken:
-            return tuned
-        return replace(tuned, model=observe(stream.model, X, targets))._weighed()
+        if not (tuned.outcome and tuned.outcome.taken):
+            tuned = replace(tuned, model=observe(stream.model, X, targets))._weighed()
+        return tuned._scored_afterwards(X, targets)
+
+    @property
+    def starting(self) -> bool:
+        """Whether rows are still gathered: there is nothing yet that could be merged, unlearned or distributed."""
+        return self.waiting is not None or isinstance(self.model, GatheringModel)
+
+    def reach(self, probability: float, *, calibrated: bool) -> Array:
+        """Return how many standard deviations an interval reaches; shape (q,).
+
+        While rows are too few to tune on, n of them, the Gaussian process's own intervals are those of Student's t
+        with n − 1 degrees of freedom: amplitude and noise are estimates.
+        """
+        freedom = math.inf if self.waiting is None else max(self.rows_seen - 1.0, 1.0)
+        scores = self.scores if calibrated else self.scores.emptied()
+        return scores.reach(probability, self.model.noise, freedom)
 
     def learn(self, batch: validation.Batch, forgetting: float) -> Self:
         """Learn the next batch; hyperparameters are tuned before it, so that it is learned with the new ones."""
@@ -237,40 +271,103 @@ class Stream:
             rows_seen=self.rows_seen + X.shape[0],
             known=forgetting * self.known,
             batches=self.batches + 1,
-            scores=self._scores(X, targets),
             outcome=None,
             recent=Recent(),
+            ledger=self.ledger.add(X, y),
+            last=(copied(X[-1:, :]), copied(y[-1:, :])),
         )
+        fresh = news(X, y, self.last) if self._scores_now(X) or not is_foreign(X) else None
+        # A batch as large as all before makes another model of it: the one that it makes is scored.
+        matures = X.shape[0] >= self.rows_seen
+        if not matures and self._scores_now(X):
+            ahead = replace(ahead, scores=self._scores(X, targets, fresh))
         due = ahead._is_due(X.shape[0])
         if due:
-            ahead = ahead._sampled(X, targets, forgetting)
+            ahead = ahead._sampled(X, targets, forgetting, fresh)
         if not isinstance(model, AffineModel):
             ahead = ahead._tuned(model.retuned, X.shape[0])
         model = observe(ahead.model, X, targets)
         settle()
         if not due:
             # A device works on the rows while the host looks at them.
-            ahead = ahead._sampled(X, targets, forgetting)
-        if isinstance(model, PivotedModel) and ahead.scores.noise is not None:
+            ahead = ahead._sampled(X, targets, forgetting, fresh)
+        if isinstance(model, PivotedModel) and ahead.scores.noise is not None and not matures:
             model = model.with_noise(ahead.scores.noise)
-        return replace(ahead, model=model)._weighed()
+        ahead = replace(ahead, model=model)._weighed()
+        return ahead._scored_afterwards(X, targets) if matures else ahead
 
-    def _sampled(self, X: Array, targets: Array, forgetting: float) -> Self:
+    def _sampled(self, X: Array, targets: Array, forgetting: float, fresh: Array | None) -> Self:
         if self.settings.tune == "none":
             return self
-        return replace(self, sample=self.sample.faded(forgetting).add(X, targets))
+        return replace(self, sample=self.sample.faded(forgetting).add(X, targets, fresh))
 
-    def without(self, model: Model, X: Array, targets: Array) -> Self:
-        """Go on with a model that has unlearned rows; neither the sample nor the scores know them any more."""
-        return replace(
+    def unlearn(self, batch: validation.Batch) -> Self:
+        """Take rows away; neither the sample nor the scores know them any more.
+
+        Raises InputError, with nothing changed, where they are known not to have been learned.
+        """
+        model, n = self.model, batch.X.shape[0]
+        if self.starting or not isinstance(model, PivotedModel | RecursiveModel):
+            raise InputError(
+                "the first rows still wait for more and cannot be unlearned; fit without them"
+                if self.starting
+                else f"method={self.settings.method!r} cannot unlearn"
+            )
+        if n > self.rows_seen:
+            raise InputError(f"{n} rows are more than the {self.rows_seen} that were learned")
+        ledger, known = self.ledger.without(batch.X, batch.y)
+        targets = validation.standardised(batch.y, self.offset, self.scale)
+        model = model.unlearn(batch.X, targets, known=known)
+        after = replace(
             self,
             model=model,
-            rows_seen=self.rows_seen - X.shape[0],
+            rows_seen=self.rows_seen - n,
             known=min(self.known, model.count),
-            sample=self.sample.without(X, targets),
-            scores=Scores.none(targets.shape[1], targets),
+            sample=self.sample.without(batch.X, targets),
+            scores=self.scores.emptied(),
+            ledger=ledger,
+            last=None,
             recent=Recent(),
         )
+        return after._judged_by_window() if isinstance(model, PivotedModel) else after
+
+    def _judged_by_window(self) -> Self:
+        """Estimate the noise and the scores anew from the rows that are remembered, each left out in turn.
+
+        Rows that were unlearned may have raised the noise. It is lowered where the others are predicted better so;
+        where even the last tuning took it too high, the next batch is tuned again.
+        """
+        model = self.model
+        assert isinstance(model, PivotedModel)
+        now = model.window_left_out()
+        scores = self.scores.emptied().add(now.error, now.variance, now.noise)
+        if scores.noise is None or model.least_noise is None:
+            return replace(self, scores=scores)
+        lower = model.with_noise(scores.noise, at_once=True)
+        found = lower.window_left_out()
+        if found.log_density() <= now.log_density():
+            return replace(self, scores=scores)
+        scores = self.scores.emptied().add(found.error, found.variance, found.noise)
+        after = replace(self, model=lower, scores=scores)
+        if (
+            self.settings.tune != "none"
+            and scores.noise is not None
+            and scores.noise < 0.5 * model.least_noise
+        ):
+            return replace(after, known=0.0, tuned_at=0)
+        return after
+
+    def _scored_afterwards(self, X: Array, targets: Array) -> Self:
+        """Score rows of a batch that was just learned, each left out in turn: as many as scores are kept."""
+        n = X.shape[0]
+        rows = np.random.default_rng([self.settings.seed, 37, self.batches]).permutation(n)[:SCORES]
+        at = index(np.sort(rows).tolist(), X)
+        xp = namespace(X)
+        X, targets = xp.take(X, at, axis=0), xp.take(targets, at, axis=0)
+        found = self.model.left_out(X, targets, at + (round(self.model.count) - n))
+        if found is None:
+            return self
+        return replace(self, scores=self.scores.emptied().add(found.error, found.variance, found.noise))
 
     def merged(self, other: Self) -> Self:
         """Add what another stream has learned."""
@@ -285,6 +382,8 @@ class Stream:
             inputs=self.inputs.merge(other.inputs) if self.inputs and other.inputs else self.inputs,
             refusals=self.refusals + other.refusals,
             scores=self.scores.merge(other.scores),
+            ledger=self.ledger.merge(other.ledger),
+            last=None,
             recent=Recent(),
         )
 
@@ -305,18 +404,21 @@ class Stream:
 
         return self.recent.of(X, compute)
 
-    def _scores(self, X: Array, targets: Array) -> Scores:
-        """Score rows before they are learned: those just predicted, or where predicting costs the same for ever."""
-        if not isinstance(self.model, PivotedModel | RecursiveModel) and not self.recent.known(X):
-            return self.scores
-        if is_foreign(X) and self.batches > SCORED_ON_DEVICE and self.batches % SCORED_ON_DEVICE:
-            return self.scores
+    def _scores_now(self, X: Array) -> bool:
+        """Tell whether this batch is scored; on a device, where predicting is waited for, not every one is."""
+        return not (is_foreign(X) and self.batches > SCORED_ON_DEVICE and self.batches % SCORED_ON_DEVICE)
+
+    def _scores(self, X: Array, targets: Array, fresh: Array | None) -> Scores:
+        """Score the newest rows before they are learned, but for repeats (`fresh` numbers the others, None: all)."""
         newest = max(0, X.shape[0] - SCORED)
         X, targets = X[newest:, :], targets[newest:, :]
         mean, variance = self.predict(X)
         xp = namespace(mean)
-        variance = xp.where(variance > 0, variance, xp.zeros_like(variance))
-        return self.scores.add(targets - mean, variance, self.model.noise)
+        variance, error = xp.where(variance > 0, variance, xp.zeros_like(variance)), targets - mean
+        if fresh is not None:
+            at = fresh[fresh >= newest] - newest
+            error, variance = xp.take(error, at, axis=0), xp.take(variance, at, axis=0)
+        return self.scores.add(error, variance, self.model.noise)
 
     def _is_due(self, coming: int = 0) -> bool:
         """Tell whether to tune now, `coming` rows before they are learned."""
@@ -387,8 +489,7 @@ class Stream:
             known=known,
             outcome=outcome,
             tuning_seconds=self.tuning_seconds + seconds,
-            # Errors of other hyperparameters say nothing of the noise of these.
-            scores=self.scores.without_noise() if outcome.taken else self.scores,
+            scores=self.scores.retuned(*tuned.ratios) if outcome.taken else self.scores,
         )
 
 
@@ -420,9 +521,9 @@ def _kernel(settings: Settings, n_features: int) -> Kernel | None:
 
 
 def _empty(
-    settings: Settings, kernel: Kernel, noise: float, X: Array, y: Array, enough: bool, *, tuned: bool = False
+    settings: Settings, kernel: Kernel, noise: float, X: Array, y: Array, *, tuned: bool = False
 ) -> Model:
-    """Make the model that has learned nothing."""
+    """Make the model that has learned nothing; X (n, d) and y (n, q) are the rows that it will learn first."""
     rank = settings.max_rank if settings.rank == "auto" else int(settings.rank)
     if settings.method == "pivoted":
         window = WINDOW if settings.memory == "bounded" else None
@@ -436,8 +537,9 @@ def _empty(
         if settings.basis is not None:
             basis = validation.basis(settings.basis, X)
             return RecursiveModel.empty(kernel, noise, rank, basis, y, None)
-        seed = (settings.seed, 0) if enough else None
-        return RecursiveModel.empty(kernel, noise, rank, X, y, seed)
+        if X.shape[0] < rank:
+            return GatheringModel.empty(kernel, noise, rank, settings.seed, X, y)
+        return RecursiveModel.empty(kernel, noise, rank, X, y, (settings.seed, 0))
     if settings.tune != "none" and isinstance(kernel, Affine):
         if settings.variant == "literal":
             raise ParameterError(

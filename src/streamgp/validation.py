@@ -210,7 +210,13 @@ def targets_by_name(gp: Any, y: Any, *, reset: bool) -> Any:
 
 
 def _numeric(values: Any, name: str) -> Any:
-    """Refuse what scikit-learn would turn into numbers although it is none: dates, text, records."""
+    """Refuse what scikit-learn would turn into numbers although it is none: dates, text, records, masked values."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(values))[0])
+        raise ValueError(
+            f"{name} is a masked array with {np.ma.count_masked(values)} masked values, the first at {where}; "
+            f"fill them ({name}.filled(…)) or leave these rows out."
+        )
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind not in "biufcO":
         raise ValueError(f"{name} has dtype {dtype}: could not convert it to real numbers.")
@@ -227,7 +233,7 @@ def check_targets(batch: Batch, n_outputs: int, one_dimensional: bool) -> None:
 
 def check_mergeable(mine: Any, theirs: Any) -> None:
     """Check that two streams speak of the same model."""
-    if mine.waiting is not None or theirs.waiting is not None:
+    if mine.starting or theirs.starting:
         raise InputError(
             "one of the two still waits for its first rows; let both learn more before they merge"
         )

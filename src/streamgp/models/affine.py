@@ -30,9 +30,9 @@ from ..features import Quadratic
 from ..kernels import Affine, DistancePolynomial, Kernel
 from ..lowrank import projected_core, randomized_eigh
 from ..mixture import Mixture
-from ..statistics import NormalEquations, Posterior
+from ..statistics import LeftOut, NormalEquations, Posterior
 from .base import Prediction, Recent
-from .spectral import KernelMatrix, SpectralModel
+from .spectral import KernelMatrix, SpectralModel, misses
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,9 @@ class AffineModel:
         """See Model. Kernel entries as `srmf` or `brmf`, for every part but the squared distance."""
         xp, y = namespace(X), double(y)
         rows, targets = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
-        turns = self._turns(X) if self.sequential else self._anew(rows)
-        if self.sequential:
+        sequential = self.sequential and not self._misses(X)
+        turns = self._turns(X) if sequential else self._anew(rows)
+        if sequential:
             products = {
                 (i, j): xp.matrix_transpose(turns[i].top) @ G @ turns[j].top
                 + xp.matrix_transpose(turns[i].bottom) @ turns[j].bottom
@@ -202,12 +203,12 @@ class AffineModel:
         diagonals = [float(xp.sum(double(d))) for d in self.kernel.part_diags(X)]
         parts = []
         for part, turn, diagonal in zip(self.parts, turns, diagonals, strict=True):
-            if self.sequential:
+            if sequential:
                 projected = xp.matrix_transpose(turn.top) @ part.projected_y
                 projected = projected + xp.matrix_transpose(turn.bottom) @ y
             else:
                 projected = xp.matrix_transpose(turn.bottom) @ targets
-            basis = None if part.basis is None else self._basis(part.basis, turn, X)
+            basis = None if part.basis is None else self._basis(part.basis, turn, X, sequential)
             parts.append(Part(basis, turn.S, projected, part.prior_trace + diagonal, part.quadratic))
         return replace(
             self,
@@ -219,10 +220,20 @@ class AffineModel:
             recent=Recent(),
         )
 
-    def _basis(self, basis: Array, turn: _Turn, X: Array) -> Array:
+    def _misses(self, X: Array) -> bool:
+        """See SpectralModel; of any part."""
+        n = int(self.count)
+        if n > self.max_rank + self.oversampling:
+            return False
+        short = [i for i in self._open if self.parts[i].S.shape[0] < min(n, self.max_rank)]
+        return any(
+            misses(self.parts[i].basis, _OnePart(self.kernel, i), self.kernel, self.X, X) for i in short
+        )
+
+    def _basis(self, basis: Array, turn: _Turn, X: Array, sequential: bool) -> Array:
         xp = namespace(X)
         bottom = cast(turn.bottom, X.dtype)
-        if not self.sequential:
+        if not sequential:
             return bottom
         top = cast(turn.top, X.dtype)
         pieces = in_parallel(lambda r: basis[r, :] @ top, row_parts(basis.shape[0], basis), basis)
@@ -283,6 +294,17 @@ class AffineModel:
             sequential=self.sequential, literal=False,
         )  # fmt: skip
         return replace(model, X=self.X, y=self.y).retuned(self.kernel, self.noise)
+
+    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+        """See Model."""
+        xp, columns = namespace(X), []
+        for amount, part in zip(self.kernel.amounts, self.parts, strict=True):
+            if part.quadratic is None:
+                F = double(xp.take(part.basis, numbers, axis=0)) * part.root[None, :]
+            else:
+                F = part.quadratic.transform(double(X))
+            columns.append(F * float(amount) ** 0.5)
+        return self._posterior.left_out(xp.concat(columns, axis=1), y, self.kernel.diag(X), self.noise)
 
     # Predicting
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
-from .._arrays import Array, namespace
+from .._arrays import Array, eps, namespace
+from ..errors import InputError
 from ..kernels import Kernel
-from ..statistics import NormalEquations, Posterior
+from ..statistics import LeftOut, NormalEquations, Posterior
 
 T = TypeVar("T")
 
@@ -51,6 +52,28 @@ class Summary:
         return Summary(self.statistics.merge(other.statistics), self.trace_error + other.trace_error)
 
 
+def possible(
+    after: NormalEquations, before: NormalEquations, trace_error: float, X: Array, *, known: bool
+) -> NormalEquations:
+    """Return the statistics `after` the rows X (b, d) were taken away, if any rows can have them.
+
+    Three certificates, each to the rounding of what was there `before`: rows cannot be fewer than none, tr(K − K̂)
+    cannot be negative, and the gram matrix of features and targets is positive semi-definite. Where one of them fails,
+    rows that are `known` to have been learned had other features then, and the nearest statistics that are possible are
+    returned; others were not learned, which raises InputError.
+    """
+    rounding = max(1e-6, 1e4 * eps(X))  # of features in the precision of X
+    repaired, off = after.repaired(before)
+    if after.count < -1e-6 or (
+        not known and (off > rounding or trace_error < -rounding * before.prior_trace)
+    ):
+        raise InputError(
+            "some of these rows were not learned, or were unlearned before: what is left cannot come from any rows. "
+            "The model is unchanged"
+        )
+    return repaired if off > rounding else after
+
+
 class Recent:
     """What was computed last, and for which rows: a stream learns the rows that it has just predicted.
 
@@ -64,16 +87,11 @@ class Recent:
         """Give compute(X), or what it gave last if X has the same values; long batches are not kept."""
         if X.shape[0] > 512:
             return compute(X)
-        last = self._last
-        if last is None or not self.known(X):
+        last = self._last  # read once: another thread may put its own rows there at any time
+        if last is None or last[0].shape != X.shape or not bool(namespace(X).all(last[0] == X)):
             # A copy, since the caller may write its next rows into the same memory.
             last = self._last = (namespace(X).asarray(X, copy=True), compute(X))
         return last[1]
-
-    def known(self, X: Array) -> bool:
-        """Tell whether X is what was computed last."""
-        last = self._last
-        return last is not None and last[0].shape == X.shape and bool(namespace(X).all(last[0] == X))
 
     def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
         return Recent, ()
@@ -113,11 +131,17 @@ class Model(Protocol):
     def trace_error(self) -> float:
         """tr(K − K̂) over the rows learned."""
 
-    def observe(self, X: Array, y: Array) -> Self:
+    def observe(self, X: Array, y: Array) -> Model:
         """Learn the rows X (b, d) with targets y (b, q)."""
 
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
         """Predict the function at the rows of X (m, d)."""
+
+    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+        """Predict learned rows, X (b, d) and y (b, q), each as if it had not been learned.
+
+        `numbers` (b,) are their places among all rows learned. None where that cannot be told.
+        """
 
     def retuned(self, kernel: Kernel, noise: float) -> Self:
         """Go on with other hyperparameters, from rows where they are kept."""

@@ -15,6 +15,7 @@ from .._arrays import (
     finite,
     halves,
     in_parallel,
+    index,
     namespace,
     slices,
     solve_lower,
@@ -22,11 +23,15 @@ from .._arrays import (
 )
 from ..errors import NumericalError
 from ..kernels import Kernel
+from ..statistics import LeftOut
 from .base import Prediction, Recent
 
 # Rows of a panel. Large enough for full-speed products, small enough that rewriting the last,
 # unfinished panel costs little beside the solve against all the others.
 PANEL = 512
+# For an indefinite kernel: so many times more than the kernel's own size may be subtracted from it, which costs
+# as many digits.
+GROWTH = 1e2
 
 
 @dataclass(frozen=True)
@@ -153,12 +158,20 @@ class ExactModel:
         return out
 
     def _append(self, X: Array, y: Array) -> Self:
-        """Learn at most PANEL rows."""
+        """Learn at most PANEL rows; more where an indefinite kernel asks for a larger panel."""
         xp = namespace(X)
         solved = self._cross(X)  # L⁻¹B
         signs = self._signs()
         left = xp.matrix_transpose(solved * signs[:, None])
-        schur = self.kernel.block(X) + self.noise * eye(X.shape[0], y) - left @ solved
+        own = self.kernel.block(X) + self.noise * eye(X.shape[0], y)
+        if not self.kernel.positive_semidefinite and self.panels and self._loses_digits(solved, own):
+            # The last panel is factored again, together with these rows: what is small in it alone is not beside them.
+            before = self._without_last_panel()
+            n = int(before.count)
+            return before._append(
+                xp.concat([self.X[n:, :], X], axis=0), xp.concat([self.y[n:, :], y], axis=0)
+            )
+        schur = own - left @ solved
         inverse, own_signs, log_det = _root(schur, self.noise, self.kernel.positive_semidefinite)
         panel = Panel(left, inverse, own_signs, log_det)
         whitened = finite(inverse @ (y - left @ self.whitened), "the solution")
@@ -171,6 +184,24 @@ class ExactModel:
             y=xp.concat([self.y, y], axis=0),
             panels=(*panels, panel),
             whitened=xp.concat([self.whitened, whitened], axis=0),
+            recent=Recent(),
+        )
+
+    def _loses_digits(self, solved: Array, own: Array) -> bool:
+        """Tell whether L⁻¹B (n, b) is so much larger than the kernel that its product cancels; own (b, b)."""
+        xp = namespace(own)
+        largest = xp.max(xp.abs(double(self.kernel.block(self.X[-1:, :], self.X))))
+        size = max(float(largest), float(xp.max(xp.abs(own))))
+        return float(xp.max(xp.sum(solved * solved, axis=0))) > GROWTH * size
+
+    def _without_last_panel(self) -> Self:
+        n = int(self.count) - self.panels[-1].size
+        return replace(
+            self,
+            X=self.X[:n, :],
+            y=self.y[:n, :],
+            panels=self.panels[:-1],
+            whitened=self.whitened[:n, :],
             recent=Recent(),
         )
 
@@ -213,6 +244,20 @@ class ExactModel:
             return Prediction(mean)
         explained = xp.sum(xp.matrix_transpose(signed) * solved, axis=0)
         return Prediction(mean, self.kernel.diag(X) - explained)
+
+    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+        """See Model; O(n² b) for b rows, less where they are the last ones. None for an indefinite kernel.
+
+        Rasmussen & Williams (2006), eqs. (5.10) to (5.12): with the column e = L⁻¹eᵢ, K⁻¹ᵢᵢ = eᵀe and αᵢ = eᵀL⁻¹y.
+        """
+        if not self.kernel.positive_semidefinite:
+            return None
+        xp, places = namespace(X), index(range(self.X.shape[0]), self.y)
+        columns = self._solve(xp.astype(places[:, None] == numbers[None, :], self.y.dtype))
+        diagonal = xp.sum(columns * columns, axis=0)
+        error = (xp.matrix_transpose(columns) @ self.whitened) / diagonal[:, None]
+        variance = 1.0 / diagonal - self.noise
+        return LeftOut(error, xp.where(variance > 0, variance, xp.zeros_like(variance)), self.noise)
 
     def log_evidence(self) -> float:
         """See Model; −inf where K + σ²I is not positive definite."""

@@ -33,9 +33,9 @@ from ..errors import InputError
 from ..features import Pivots
 from ..kernels import Kernel
 from ..lowrank import Complement
-from ..statistics import Conditioned, NormalEquations, Posterior
+from ..statistics import Conditioned, LeftOut, NormalEquations, Posterior
 from . import choice
-from .base import Prediction, Recent, Summary
+from .base import Prediction, Recent, Summary, possible
 from .window import Rows, without
 
 # Rows that are summed up at once.
@@ -268,8 +268,11 @@ class PivotedModel:
         window = replace(model.window, weights=rate * model.window.weights)
         return replace(model, posterior=statistics.solve(self.noise), window=window, faded=True)._settled()
 
-    def unlearn(self, X: Array, y: Array) -> Self:
-        """Take rows away: exactly those learned with the present pivots, or all if all rows are kept; O(b r² + r³)."""
+    def unlearn(self, X: Array, y: Array, *, known: bool = False) -> Self:
+        """Take rows away: exactly those learned with the present pivots, or all if all rows are kept; O(b r² + r³).
+
+        `known`: they are known to have been learned.
+        """
         model = self._folded
         weights, gone, found = without(model.window, X, double(y))
         if not found and (self.window_size is None or self.faded):
@@ -282,13 +285,12 @@ class PivotedModel:
         F, xp = double(model.features.transform(X)), namespace(X)
         prior_trace = float(xp.sum(double(self.kernel.diag(X)) * gone))
         root = xp.sqrt(gone)[:, None]
-        statistics = model.posterior.statistics.unlearn(F * root, double(y) * root, prior_trace)
-        count = model.posterior.statistics.count - float(xp.sum(gone))
-        statistics = replace(statistics, count=count)
-        if statistics.trace_error < -1e-6 * model.posterior.statistics.prior_trace or count < -1e-6:
-            raise InputError(
-                "some of these rows were not learned, or were taken away before; the model is unchanged"
-            )
+        before = model.posterior.statistics
+        statistics = before.unlearn(F * root, double(y) * root, prior_trace)
+        statistics = replace(statistics, count=before.count - float(xp.sum(gone)))
+        statistics = possible(statistics, before, statistics.trace_error, X, known=known)
+        explained = statistics.prior_trace - statistics.trace_error
+        statistics = replace(statistics, prior_trace=max(statistics.prior_trace, explained))
         window = replace(model.window, weights=weights)
         return replace(model, posterior=statistics.solve(self.noise), window=window)._settled()
 
@@ -308,8 +310,12 @@ class PivotedModel:
         # φ_theirs = Tφ with T = V' k(Z', Z) Vᵀ; rows of T are orthonormal, so Tᵀφ_theirs is the best guess at φ.
         between = double(mine.kernel.block(theirs.features.Z, mine.features.Z))
         T = double(theirs.features.V) @ between @ xp.matrix_transpose(double(mine.features.V))
-        statistics = theirs.posterior.statistics.transform(xp.matrix_transpose(T))
-        rows = replace(theirs.window, F=cast(double(theirs.window.F) @ T, mine.window.F.dtype))
+        # New pivots learn from the rows of the window, which must therefore have their true features, here and in A.
+        rows = replace(theirs.window, F=mine.features.transform(theirs.window.X))
+        trace = float(xp.sum(double(mine.kernel.diag(rows.X)) * rows.weights)) if rows.count else 0.0
+        past = theirs.posterior.statistics.unlearn(*theirs.window.weighed(), trace)
+        statistics = past.transform(xp.matrix_transpose(T)).learn(*rows.weighed(), trace)
+        statistics = replace(statistics, count=theirs.posterior.statistics.count)
         merged = replace(
             mine,
             posterior=mine.posterior.statistics.merge(statistics).solve(self.noise),
@@ -335,11 +341,11 @@ class PivotedModel:
             model = model._dismiss(gone)
         features, T = model.features.retuned(kernel)
         old, window = model.posterior.statistics, model.window
-        root = xp.sqrt(window.weights)[:, None]
-        F = features.transform(window.X)
+        rows = replace(window, F=features.transform(window.X))
+        F = rows.F
         diagonal, old_diagonal = (double(k.diag(window.X)) for k in (kernel, model.kernel))
         prior, before = (float(xp.sum(d * window.weights)) for d in (diagonal, old_diagonal))
-        past = old.unlearn(double(window.F) * root, window.y * root, before)
+        past = old.unlearn(*window.weighed(), before)
         explained_before = past.prior_trace - past.trace_error
         past = past.transform(T)
         # What the pivots leave of rows that are gone: the share that they left, changed as that of the window is.
@@ -352,14 +358,14 @@ class PivotedModel:
         error = gone_error * left / left_before if left_before > 1e-12 * before else growth * gone_error
         error = min(error, 0.5 * growth * gone_trace)
         past = replace(past, prior_trace=max(past.prior_trace - past.trace_error, 0.0) + error)
-        statistics = replace(past.learn(double(F) * root, window.y * root, prior), count=old.count)
+        statistics = replace(past.learn(*rows.weighed(), prior), count=old.count)
         model = replace(
             model,
             features=features,
             noise=noise,
             least_noise=None if model.least_noise is None else noise,
             posterior=statistics.solve(noise),
-            window=replace(window, F=F),
+            window=rows,
             changes=0,
         )._settled()
         return replace(model, losses=model._losses())
@@ -402,9 +408,17 @@ class PivotedModel:
         model = replace(self, posterior=summary.statistics.solve(self.noise), window=rows)._settled()
         return replace(model, losses=model._losses())
 
-    def left_out(self, X: Array, y: Array) -> tuple[Array, Array, float]:
-        """Give errors (b, q) and variances (b,) of rows that were learned, each as if it had not been; the noise."""
-        return self.posterior.left_out(self.features.transform(X), y, self.kernel.diag(X), self.noise)
+    def left_out(self, X: Array, y: Array, numbers: Array | None = None) -> LeftOut:
+        """See Model."""
+        F = self.features.transform(X)
+        return self._folded.posterior.left_out(F, y, self.kernel.diag(X), self.noise)
+
+    def window_left_out(self) -> LeftOut:
+        """Predict the rows of the window, each as if it had not been learned; rows that were unlearned are left out."""
+        model, xp = self._folded, namespace(self.window.X)
+        rows = model.window.at(np.flatnonzero(to_host(model.window.weights) > 0).tolist())
+        prior = self.kernel.diag(rows.X) if rows.count else xp.zeros_like(rows.X[:, 0])
+        return model.posterior.left_out(rows.F, rows.y, prior, self.noise, rows.weights)
 
     def _joined_by(self, others: Pivots) -> Self:
         """Admit the pivots of another model, but for those that mine explain."""
@@ -441,14 +455,17 @@ class PivotedModel:
         posterior = self.posterior.statistics.solve(self.noise, unseen=True)
         return replace(self, posterior=posterior, window=window, recent=Recent())
 
-    def with_noise(self, estimate: float) -> Self:
+    def with_noise(self, estimate: float, *, at_once: bool = False) -> Self:
         """Take note of what predictions said of the noise: down by a factor of two at the most, up by ten.
 
-        Not below `least_noise`; nothing changes while rows wait, whose posterior hangs on the present noise.
+        Unless `at_once`, by as much as it takes. Not below `least_noise`; nothing changes while rows wait, whose
+        posterior hangs on the present noise.
         """
         if self.least_noise is None or self.pending.count:
             return self
-        noise = min(max(estimate, 0.5 * self.noise, self.least_noise), 10.0 * self.noise)
+        noise = max(estimate, self.least_noise)
+        if not at_once:
+            noise = min(max(noise, 0.5 * self.noise), 10.0 * self.noise)
         return replace(self, noise=noise)._settled()
 
     @property

@@ -16,8 +16,8 @@ from ..errors import InputError
 from ..features import Pivots, whiten
 from ..kernels import Kernel
 from ..lowrank import Complement
-from ..statistics import NormalEquations, Posterior
-from .base import Prediction, Recent, Summary
+from ..statistics import LeftOut, NormalEquations, Posterior
+from .base import Prediction, Recent, Summary, possible
 
 # Rows that are whitened together where they are summed up.
 WHITENED = 500
@@ -97,8 +97,8 @@ class RecursiveModel:
     def _features_of(self, X: Array) -> Array:
         return self.recent.of(X, self.features.transform)
 
-    def unlearn(self, X: Array, y: Array) -> Self:
-        """Take a batch away as it was learned; O(b r² + b³)."""
+    def unlearn(self, X: Array, y: Array, *, known: bool = False) -> Self:
+        """Take a batch away as it was learned; O(b r² + b³ + r³). `known`: its rows are known to have been learned."""
         if self.was_retuned:
             raise InputError(
                 "rgp cannot unlearn after a tuning: rows were whitened with another kernel; use tune='none'"
@@ -109,7 +109,9 @@ class RecursiveModel:
         unseen = prior_trace - float(namespace(F).sum(F * F))
         F, y, log_whitening = whiten(F, double(y), prior, self.noise)
         statistics = self.statistics.unlearn(F, y, prior_trace, log_whitening)
-        return replace(self, statistics=statistics, trace_error=self.trace_error - unseen)
+        trace_error = self.trace_error - unseen
+        statistics = possible(statistics, self.statistics, trace_error, X, known=known)
+        return replace(self, statistics=statistics, trace_error=max(trace_error, 0.0), recent=Recent())
 
     def merge(self, other: Self) -> Self:
         """Add what another machine has learned on the same basis; O(r²)."""
@@ -142,8 +144,8 @@ class RecursiveModel:
         """Know what a summary says; rows are of no use to it."""
         return replace(self, statistics=summary.statistics, trace_error=summary.trace_error, recent=Recent())
 
-    def left_out(self, X: Array, y: Array) -> tuple[Array, Array, float]:
-        """Give errors (b, q) and variances (b,) of rows that were learned, each as if it had not been; the noise."""
+    def left_out(self, X: Array, y: Array, numbers: Array | None = None) -> LeftOut:
+        """See Model."""
         return self._posterior.left_out(self.features.transform(X), y, self.kernel.diag(X), self.noise)
 
     def forget(self, rate: float) -> Self:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from .._arrays import Array, cast, double, gram, in_parallel, namespace, row_parts, slices, zeros
+from .._arrays import Array, cast, double, eps, gram, in_parallel, namespace, row_parts, slices, zeros
 from ..features import Spectral
 from ..kernels import Kernel
 from ..lowrank import Factor, projected_core, randomized_eigh, sequential_eigh
-from ..statistics import Posterior, diagonal_statistics
+from ..statistics import LeftOut, Posterior, diagonal_statistics
 from .base import Prediction, Recent
 
 
@@ -34,6 +34,20 @@ class KernelMatrix:
         # Narrow parts: each holds a block of the kernel matrix as wide as there are rows.
         parts = slices(n, 256) if len(row_parts(n, self.X)) > 1 else [slice(0, n)]
         return namespace(other).concat(in_parallel(part, parts, self.X), axis=0)
+
+
+def misses(U: Array, part: Any, kernel: Kernel, X: Array, x: Array) -> bool:
+    """Tell whether k(X, x) (n, b) leaves the span of U (n, k), all that is kept of k(X, X); k is `part` of a kernel.
+
+    Never for a positive semi-definite kernel whose factor was not cut by the rank: k(X, X)v = 0 implies vᵀk(X, x) = 0.
+    For an indefinite one it happens: of a single row, k(x, x) = 0 keeps nothing of the distance to the next.
+    """
+    if kernel.positive_semidefinite:
+        return False
+    B, U = double(part.block(X, x)), double(U)
+    xp = namespace(B)
+    left = B - U @ (xp.matrix_transpose(U) @ B)
+    return bool(xp.max(xp.abs(left)) > eps(B) ** 0.5 * xp.max(xp.abs(B)))
 
 
 @dataclass(frozen=True)
@@ -135,7 +149,7 @@ class SpectralModel:
         xp, y = namespace(X), double(y)
         rows, targets = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
         seed = (self.seed, self.step)
-        if not self.sequential:
+        if not self.sequential or self._misses(X):
             operator = KernelMatrix(self.kernel, rows)
             definite = self.kernel.positive_semidefinite
             factor = randomized_eigh(
@@ -149,6 +163,13 @@ class SpectralModel:
             return self._advance(X, y, rows, targets, seed)
         projected_y = xp.matrix_transpose(double(factor.U)) @ targets
         return self._replace(rows, targets, factor, projected_y, X)
+
+    def _misses(self, X: Array) -> bool:
+        """Tell whether new rows X (b, d) see a direction that was dropped although there was room for it."""
+        n = int(self.count)
+        if self.literal or self.rank == min(n, self.max_rank) or n > self.max_rank + self.oversampling:
+            return False
+        return misses(self.factor.U, self.kernel, self.kernel, self.X, X)
 
     def _advance(self, X: Array, y: Array, rows: Array, targets: Array, seed: tuple[int, int]) -> Self:
         """Take the projected step of Algorithm 3; for the first batch it is Algorithm 2."""
@@ -184,6 +205,13 @@ class SpectralModel:
             step=self.step + 1,
             recent=Recent(),
         )
+
+    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+        """See Model; None where predictions are not those of the features."""
+        if self.exact_cross:
+            return None
+        F = namespace(X).take(self._features.basis(), numbers, axis=0)
+        return self._posterior.left_out(F, y, self.kernel.diag(X), self.noise)
 
     @cached_property
     def _features(self) -> Spectral:

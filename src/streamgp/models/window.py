@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, copied, double, joined, namespace, to_host
+from .._arrays import Array, asarray_like, copied, double, index, joined, namespace, to_host
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,16 @@ class Rows:
     def copied(self) -> Rows:
         """Give these rows in memory of their own: a view would keep all that it is a part of."""
         return Rows(*(copied(v) for v in (self.X, self.y, self.F, self.weights)))
+
+    def weighed(self) -> tuple[Array, Array]:
+        """Return √w·F (n, r) and √w·y (n, q), whose products are the weighted statistics."""
+        root = namespace(self.F).sqrt(self.weights)[:, None]
+        return double(self.F) * root, self.y * root
+
+    def at(self, numbers: list[int]) -> Rows:
+        """Return the rows of these numbers."""
+        xp, at = namespace(self.X), index(numbers, self.X)
+        return Rows(*(xp.take(v, at, axis=0) for v in (self.X, self.y, self.F, self.weights)))
 
     def last(self, n: int) -> Rows:
         """Keep the last n."""
