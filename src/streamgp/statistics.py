@@ -22,6 +22,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
+import numpy as np
+
 from ._arrays import (
     Array,
     cholesky,
@@ -33,10 +35,12 @@ from ._arrays import (
     eye,
     finite,
     gram,
+    index,
     namespace,
     product,
     solve_lower,
     solve_lower_rows,
+    to_host,
     zeros,
 )
 from .errors import NumericalError
@@ -329,15 +333,18 @@ class Posterior:
         """Predict learned rows, F (b, r) and y (b, q), each as if it had not been learned; O(b r²).
 
         `noise` is that of the targets; what the features leave of `prior` (b,) is variance of the function.
-        `weights` (b,) is what each row counts for by now.
+        `weights` (b,) is what each row counts for by now. Rows that the model owes all its knowledge of their place
+        to, as far as rounding can tell, cannot be left out and are not among the answers.
         """
         F, xp, J = double(F), namespace(F), self.statistics.signature
         leverage = self.leverage(F)
-        own = leverage if weights is None else leverage * weights
-        kept = clip_below(1.0 - own, 1e-3)
+        kept = 1.0 - (leverage if weights is None else leverage * weights)
         unseen = double(prior) - xp.vecdot(F, F if J is None else F * J[None, :])
-        variance = clip_below(clip_below(unseen, 0.0) + self.noise * leverage / kept, 0.0)
-        return LeftOut((double(y) - self.mean(F)) / kept[:, None], variance, noise)
+        rest = xp.where(kept > 0, kept, xp.ones_like(kept))
+        variance = clip_below(clip_below(unseen, 0.0) + self.noise * leverage / rest, 0.0)
+        error = (double(y) - self.mean(F)) / rest[:, None]
+        at = index(np.flatnonzero(to_host(kept) > eps(kept) ** 0.5).tolist(), F)
+        return LeftOut(xp.take(error, at, axis=0), xp.take(variance, at, axis=0), noise)
 
     def leave_one_out(self, F: Array, y: Array) -> Array:
         """Give the residual of each learned row, F (b, r) and y (b, q), had it not been learned; (b, q)."""

@@ -19,6 +19,7 @@ from ._arrays import (
     is_foreign,
     joined,
     namespace,
+    one_blas_thread,
     settle,
     slices,
     to_host,
@@ -41,7 +42,7 @@ from .models import (
 )
 from .models.base import Recent
 from .models.pivoted import WINDOW
-from .reservoir import Reservoir
+from .reservoir import SAMPLE, Reservoir
 from .tuning import Outcome, Tuned
 
 # Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
@@ -367,7 +368,12 @@ class Stream:
         found = self.model.left_out(X, targets, at + (round(self.model.count) - n))
         if found is None:
             return self
-        return replace(self, scores=self.scores.emptied().add(found.error, found.variance, found.noise))
+        # Rows that p hyperparameters were tuned on leave errors too small by √(1 − p/n), as in a linear regression.
+        tuned = self.model.kernel.theta.size + 1 if self.settings.tune != "none" else 0
+        known = min(self.rows_seen, SAMPLE)
+        grown = (1.0 - min(tuned / known, 0.5)) ** -0.5
+        scores = self.scores.emptied().add(grown * found.error, found.variance, found.noise)
+        return replace(self, scores=scores)
 
     def merged(self, other: Self) -> Self:
         """Add what another stream has learned."""
@@ -443,9 +449,10 @@ class Stream:
         if not self._is_due(coming):
             return self
         began, model, sample = time.perf_counter(), self.model, self.sample
-        tuned = tuning.tune_on_rows(
-            model.kernel, model.noise, self.centre, sample.X, sample.y, **self._given()
-        )
+        with one_blas_thread():  # a device's stream, too, is tuned on the host
+            tuned = tuning.tune_on_rows(
+                model.kernel, model.noise, self.centre, sample.X, sample.y, **self._given()
+            )
         verdict = tuned.verdict
         if verdict == tuning.TAKEN:
             try:
@@ -466,7 +473,8 @@ class Stream:
             tuned = Tuned(model.kernel, model.noise, verdict)
         else:
             mixture = model.mixture
-            tuned = tuning.tune_weights(model.kernel, model.noise, self.centre, mixture, **self._given())
+            with one_blas_thread():
+                tuned = tuning.tune_weights(model.kernel, model.noise, self.centre, mixture, **self._given())
         if tuned.verdict == tuning.TAKEN:
             model = model.retuned(tuned.kernel, tuned.noise)
         after: Model = model

@@ -214,7 +214,7 @@ def _numeric(values: Any, name: str) -> Any:
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(values))[0])
         raise ValueError(
-            f"{name} is a masked array with {np.ma.count_masked(values)} masked values, the first at {where}; "
+            f"{name} is a masked array with {np.ma.getmaskarray(values).sum()} masked values, the first at {where}; "
             f"fill them ({name}.filled(…)) or leave these rows out."
         )
     dtype = getattr(values, "dtype", None)

@@ -31,7 +31,10 @@ _limit_before: list[tuple[Any, int]] = []
 
 @contextmanager
 def one_blas_thread(like: Array = None) -> Iterator[None]:
-    """Hold every BLAS pool at one thread; what is large is shared by `in_parallel`. Nothing for a device's arrays.
+    """Hold every BLAS pool at one thread; what is large is shared by `in_parallel`.
+
+    Nothing for arrays `like` those of another library, which has threads of its own; without `like` always, as where
+    the host works for a device.
 
     NumPy's and SciPy's wheels each bring an OpenBLAS whose idle threads spin against the other's, against
     threads of our own, and against other processes: two streams on two cores were a hundred times slower.

@@ -17,6 +17,7 @@ from .._arrays import (
     eye,
     less_product,
     namespace,
+    one_blas_thread,
     product,
     solve_lower,
     to_host,
@@ -50,7 +51,8 @@ def draw(
         return [], left[:, :0]
     # One row after another: on the host, whose small steps are quicker than a device's.
     host, start = to_host(relative), to_host(diagonal)
-    factor = pivoted_cholesky(lambda i: host[:, i], start, n_most, threshold / largest, seed)
+    with one_blas_thread():
+        factor = pivoted_cholesky(lambda i: host[:, i], start, n_most, threshold / largest, seed)
     return list(factor.pivots), asarray_like(factor.U, scale) * scale[:, None]
 
 
