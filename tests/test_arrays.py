@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from streamgp import StreamingGPRegressor
+from streamgp import StreamingGPRegressor, tuning
 from streamgp._arrays import (
     cholesky,
     copied,
@@ -22,6 +22,7 @@ from streamgp._arrays import (
 )
 from streamgp._arrays.memory import RECYCLED, Memory
 from streamgp.errors import NumericalError
+from streamgp.models import choice
 
 SIZES = st.lists(st.integers(RECYCLED // 8, RECYCLED // 2), min_size=1, max_size=40)
 
@@ -159,3 +160,32 @@ def test_recycled_memory_is_bounded():
     for n in range(40_000, 90_000, 1000):
         memory.array((n,), dtype)
     assert sum(b.nbytes for b in memory._buffers) <= 2**22
+
+
+@pytest.mark.parametrize("name", ["torch", "array_api_strict"])
+def test_the_hosts_blas_has_one_thread_while_a_stream_of_another_library_is_tuned(name, monkeypatch):
+    xp = pytest.importorskip(name)
+    X, y = (xp.asarray(v) for v in (np.random.default_rng(0).standard_normal((300, 3)), np.arange(300.0) % 7))
+    seen = []
+
+    def spy(module, function):
+        original = getattr(module, function)
+
+        def called(*args, **kwargs):
+            seen.extend(
+                p["num_threads"]
+                for p in threadpool_info()
+                if "numpy" in p["filepath"] or "scipy" in p["filepath"]
+            )
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(module, function, called)
+
+    spy(tuning, "tune_on_rows")
+    spy(choice, "pivoted_cholesky")
+    gp = StreamingGPRegressor(rank=40, random_state=0)
+    with threadpool_limits(2):
+        for i in range(0, 300, 60):
+            gp.partial_fit(X[i : i + 60, :], y[i : i + 60])
+    assert len(seen) >= 6
+    assert set(seen) == {1}

@@ -7,9 +7,8 @@ import pytest
 
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
-from streamgp.calibration import FADING, FEWEST, WINDOW, Scores
+from streamgp.calibration import FADING, FEWEST, WINDOW, Scores, news
 from streamgp.evaluation import prequential
-
 
 NOISE = 1.0  # with no variance of the function, scores are the errors themselves
 
@@ -114,3 +113,113 @@ def test_each_output_has_its_own_reach():
     reach = gp._stream.reach(0.9, calibrated=True)
     assert reach[1] > 1.3 * reach[0]
     assert 0.86 < np.mean([r.coverage for r in records[5:]]) < 0.94
+
+
+def inside(gp, X, y, **how):
+    _, lower, upper = gp.predict(X, return_interval=0.9, **how)
+    return ((lower <= y) & (y <= upper)).mean()
+
+
+def linear(n, d, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, X @ np.linspace(0.2, 1.0, d) + 0.1 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("batch", [1, 50])
+def test_a_stuck_sensor_does_not_shrink_intervals(batch):
+    X, y = wave(1450)
+    X[600:1200], y[600:1200] = X[600], y[600]
+    gp = StreamingGPRegressor(rank=60, random_state=0)
+    for i in range(0, 1200, batch):
+        gp.partial_fit(X[i : i + batch], y[i : i + batch])
+    assert 0.84 < inside(gp, X[1200:], y[1200:]) < 0.96
+    assert gp._stream.scores.count <= 601
+    kept = gp._stream.sample.X
+    assert (kept == X[600]).all(axis=1).sum() <= 1
+
+
+def test_only_a_row_equal_to_the_one_before_is_no_news():
+    X, y = (
+        np.array([[1.0], [1.0], [1.0], [2.0], [2.0], [1.0]]),
+        np.array([[0.0], [0.0], [1.0], [1.0], [1.0], [0.0]]),
+    )
+    assert news(X, y, None).tolist() == [0, 2, 3, 5]
+    assert news(X, y, (X[:1], y[:1])).tolist() == [2, 3, 5]
+    assert news(X, y, (X[:1], y[:1] + 1)).tolist() == [0, 2, 3, 5]
+    assert news(X[2:4], y[2:4], None) is None
+    assert news(X[:1], y[:1], (X[:1], y[:1])).tolist() == []
+
+
+def test_a_batch_as_large_as_the_past_is_scored_by_the_model_that_it_makes():
+    found = []
+    for seed in range(4):
+        X, y = linear(4050, 20, seed)
+        gp = StreamingGPRegressor(rank=200, random_state=0).partial_fit(X[:50], y[:50])
+        found.append(inside(gp.partial_fit(X[50:1050], y[50:1050]), X[1050:], y[1050:]))
+    assert min(found) > 0.85
+    assert max(found) < 0.97
+
+
+def test_after_everything_was_unlearned_the_next_rows_are_scored_by_the_model_that_they_make():
+    X, y = wave(2600)
+    gp = StreamingGPRegressor(rank=100, random_state=0, memory="rows").fit(X[:300], y[:300])
+    gp.unlearn(X[:300], y[:300]).partial_fit(X[300:600], y[300:600])
+    assert 0.85 < inside(gp, X[600:], y[600:]) < 0.96
+
+
+@pytest.mark.parametrize("method", ["pivoted", "nrmf", "srmf", "brmf", "rgp"])
+def test_fit_calibrates(method):
+    """Outliers make the Gaussian process's own intervals far too wide."""
+    X, y = wave(4000)
+    rng = np.random.default_rng(3)
+    hit = rng.random(4000) < 0.02
+    y[hit] += 20 * rng.standard_normal(int(hit.sum()))
+    gp = StreamingGPRegressor(method=method, rank=80, random_state=0).fit(X[:1000], y[:1000])
+    assert inside(gp, X[1000:], y[1000:], calibrated=False) > 0.94
+    assert 0.86 < inside(gp, X[1000:], y[1000:]) < 0.93
+
+
+@pytest.mark.parametrize("method", ["pivoted", "nrmf", "srmf", "brmf", "rgp"])
+@pytest.mark.parametrize("q", [1, 2])
+def test_rows_left_out_are_predicted_as_if_they_had_not_been_learned(method, q):
+    """At full rank every method is the exact Gaussian process, whose rows can really be left out."""
+    X, y = wave(70, q=q)
+    arguments = {"method": method, "rank": 70, "noise": 0.05, "tune": "none", "random_state": 0}
+    kernel = 1.5 * kernels.SquaredExponential(0.8)
+    gp = StreamingGPRegressor(kernel, **arguments).fit(X, y)
+    at = np.array([0, 13, 69])
+    found = gp._stream.model.left_out(X[at], y[at], at)
+    for i, error, variance in zip(at, found.error, found.variance, strict=True):
+        rest = np.delete(np.arange(70), i)
+        gp = StreamingGPRegressor(kernel, **{**arguments, "method": "nrmf"}).fit(X[rest], y[rest])
+        mean, std = gp.predict(X[i : i + 1], return_std=True, latent=True)
+        np.testing.assert_allclose(error, y[i] - mean[0], atol=1e-7)
+        np.testing.assert_allclose(variance, std[0] ** 2, atol=1e-7)
+
+
+def test_scores_follow_a_noise_that_is_estimated_anew_and_a_tuning():
+    errors = np.random.default_rng(0).standard_normal(500)
+    scores = scored(errors, variance=3.0, noise=1.0)
+    assert scores.reach(0.9, 1.0)[0] == pytest.approx(2.0 * scores.reach(0.9, 13.0)[0])
+    assert scores.retuned(3.0, 1.0).reach(0.9, 1.0)[0] == pytest.approx(3.0 * scores.reach(0.9, 1.0)[0])
+    assert scores.retuned(1.0, 5.0).reach(0.9, 1.0)[0] == pytest.approx(0.5 * scores.reach(0.9, 1.0)[0])
+
+
+def test_a_tuning_rescales_the_scores_of_the_model_before_it():
+    """Noise a hundred times too large until the tuning: scores of before are ten times too small after it."""
+    X, y = wave(1300)
+    gp = StreamingGPRegressor(
+        kernels.SquaredExponential(1.0) + kernels.White(1.0),
+        rank=60,
+        tune="none",
+        method="nrmf",
+        random_state=0,
+    )
+    for i in range(0, 300, 50):
+        gp.partial_fit(X[i : i + 50], y[i : i + 50])
+    gp.set_params(tune="continuous")
+    for i in range(300, 420, 5):
+        gp.partial_fit(X[i : i + 5], y[i : i + 5])
+    assert gp.noise_ < 0.1
+    assert 0.8 < inside(gp, X[420:], y[420:]) < 0.98

@@ -259,3 +259,38 @@ def test_kin40k_projected_srmf_is_stable_where_the_printed_algorithm_diverges():
             )
     assert errors["projected"] < 0.8
     assert errors["literal"] > 10
+
+
+@pytest.mark.parametrize("weights", [(0.0, 1.0), (0.0, 1.0, 1.0), (0.0, 1.0, 0.5, 0.1)])
+@pytest.mark.parametrize("tune", ["none", "doubling"])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_srmf_learns_the_distance_kernel_from_single_rows(weights, tune, copies):
+    """k(x, x) = 0: of the first row alone the factor keeps nothing."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((60 // copies, 3)), copies, axis=0)
+    y, kernel = np.sin(X.sum(axis=1)), kernels.DistancePolynomial(weights)
+    arguments = {"noise": 0.01, "tune": tune, "objective": "training_error", "random_state": 0}
+    gp = StreamingGPRegressor(kernel, method="srmf", rank=60, **arguments)
+    for i in range(60):
+        gp.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert gp.rank_ >= 60 // copies
+    new, kernel = rng.standard_normal((30, 3)), gp.kernel_
+    exact = kernel.block(new, X) @ np.linalg.solve(kernel.block(X) + gp.noise_ * np.eye(60), y)
+    assert_allclose(gp.predict(new), exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("noise", [1e-8, 1e-6, 1e-2])
+@pytest.mark.parametrize("order", ["pairs", "later", "many"])
+@pytest.mark.parametrize("batch", [1, 2, 7])
+def test_nrmf_loses_no_digits_to_small_indefinite_pivots(noise, order, batch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 3))
+    at = {"pairs": np.arange(120) // 2, "later": np.arange(120) % 60, "many": rng.integers(0, 9, 120)}[order]
+    X, new = X[at], rng.standard_normal((20, 3))
+    y, kernel = np.sin(X.sum(axis=1)) + 0.1 * rng.standard_normal(120), kernels.DistancePolynomial((0.0, 1.0))
+    gp = StreamingGPRegressor(kernel, method="nrmf", noise=noise, tune="none")
+    for i in range(0, 120, batch):
+        gp.partial_fit(X[i : i + batch], y[i : i + batch])
+    dense = kernel.block(new, X) @ np.linalg.solve(kernel.block(X) + noise * np.eye(120), y)
+    # The matrix has a condition of about 1e2/noise, and the solution loses so many digits whoever solves.
+    assert_allclose(gp.predict(new), dense, atol=1e4 * 2.2e-16 / noise + 1e-12)

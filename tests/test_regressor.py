@@ -582,3 +582,36 @@ def test_a_bad_cell_of_a_frame_is_named_and_nothing_else_is_advertised(column, v
             call()
         assert outcome in str(caught.value)
         assert "HistGradientBoosting" not in str(caught.value)
+
+
+@every_method
+@pytest.mark.parametrize(
+    "given", [{"noise": 1e198}, {"noise": 1e198, "kernel": 1e200 * kernels.SquaredExponential(1.0)}]
+)
+def test_targets_of_1e100_raise_no_warning(method, given):
+    X, y = wave(200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        gp = StreamingGPRegressor(method=method, rank=30, random_state=0, **given)
+        for i in range(0, 200, 50):
+            gp.partial_fit(X[i : i + 50], 1e100 * y[i : i + 50])
+        _, lower, upper = gp.predict(X, return_interval=0.9)
+    assert np.isfinite(upper - lower).all()
+
+
+def test_masked_values_are_refused_and_a_mask_of_nothing_is_none():
+    X, y = wave(60)
+    masked_X, masked_y = np.ma.masked_array(X, X > 1.9), np.ma.masked_array(y, y > 2)
+    assert masked_X.mask.any()
+    gp = StreamingGPRegressor(random_state=0)
+    for rows, targets, name in ((masked_X, y, "X"), (X, masked_y, "y")):
+        with pytest.raises(
+            InputError, match=rf"{name} is a masked array with \d+ masked values, the first at"
+        ):
+            gp.fit(rows, targets)
+    gp.fit(np.ma.masked_array(X), np.ma.masked_array(y))
+    with pytest.raises(InputError, match="masked array"):
+        gp.predict(masked_X)
+    assert_allclose(
+        gp.predict(np.ma.masked_array(X)), StreamingGPRegressor(random_state=0).fit(X, y).predict(X)
+    )

@@ -43,6 +43,7 @@ from .models import (
 from .models.base import Recent
 from .models.pivoted import WINDOW
 from .reservoir import SAMPLE, Reservoir
+from .statistics import LeftOut
 from .tuning import Outcome, Tuned
 
 # Rows from which hyperparameters that were not given are taken; fewer are kept until there are enough.
@@ -340,12 +341,12 @@ class Stream:
         """
         model = self.model
         assert isinstance(model, PivotedModel)
-        now = model.window_left_out()
+        now = model.recent_left_out()
         scores = self.scores.emptied().add(now.error, now.variance, now.noise)
         if scores.noise is None or model.least_noise is None:
             return replace(self, scores=scores)
         lower = model.with_noise(scores.noise, at_once=True)
-        found = lower.window_left_out()
+        found = lower.recent_left_out()
         if found.log_density() <= now.log_density():
             return replace(self, scores=scores)
         scores = self.scores.emptied().add(found.error, found.variance, found.noise)
@@ -497,8 +498,24 @@ class Stream:
             known=known,
             outcome=outcome,
             tuning_seconds=self.tuning_seconds + seconds,
-            scores=self.scores.retuned(*tuned.ratios) if outcome.taken else self.scores,
+            scores=self._scores_of(model) if outcome.taken else self.scores,
         )
+
+    def _scores_of(self, model: Model) -> Scores:
+        """Return the scores as the retuned model would have them: errors and variances of rows left out tell how."""
+        if not self.scores.count:
+            return self.scores.emptied()
+        old, new = (self._left_out(m) for m in (self.model, model))
+        if old is None or new is None or not (old.error.shape[0] and new.error.shape[0]):
+            return self.scores.retuned(1.0, 1.0)
+        return self.scores.retuned(new.mean_error / old.mean_error, new.mean_variance / old.mean_variance)
+
+    def _left_out(self, model: Model) -> LeftOut | None:
+        if not isinstance(model, RecursiveModel):
+            return model.recent_left_out()
+        # It keeps no row, but the sample does.
+        X, y = asarray_like(self.sample.X, self.like), asarray_like(self.sample.y, self.scale)
+        return model.left_out(X, y)
 
 
 def _kept(batch: validation.Batch, rows: np.ndarray) -> validation.Batch:

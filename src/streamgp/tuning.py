@@ -57,15 +57,11 @@ class Fit:
         By the kernel's theta and the logarithm of the noise.
     held_back : float
         Mean log density of each row given all others; for an indefinite kernel −½ log of their mean squared error.
-    error, variance : float
-        Mean size of the errors, and mean variance of the function, of rows predicted from all others.
     """
 
     value: float
     gradient: np.ndarray
     held_back: float
-    error: float
-    variance: float
 
 
 def exact_fit(kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, objective: str) -> Fit:
@@ -106,8 +102,7 @@ def exact_fit(kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, object
     if objective == "training_error":
         by_noise = 0.0  # it would always ask for less noise
     gradient = np.concatenate([kernel.gradient(W, X), [by_noise]])
-    latent = float(np.maximum(1.0 / diagonal - noise, 0.0).mean())
-    return Fit(value / (m * q), gradient / (m * q), held_back, float(np.abs(left).mean()), latent)
+    return Fit(value / (m * q), gradient / (m * q), held_back)
 
 
 def _inverse(kernel: Kernel, noise: float, X: np.ndarray) -> tuple[np.ndarray, float]:
@@ -177,10 +172,7 @@ def with_amplitude(kernel: Kernel) -> Kernel:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken".
-
-    `ratios`: by how much held-back errors and variances of the function have grown.
-    """
+    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken"."""
 
     kernel: Kernel
     noise: float
@@ -188,7 +180,6 @@ class Tuned:
     before: float = math.nan
     after: float = math.nan
     evaluations: int = 0
-    ratios: tuple[float, float] = (1.0, 1.0)
 
 
 def tune_on_rows(
@@ -305,18 +296,6 @@ class _Landscape:
         return float(0.5 * self._strength * (away**2).sum()) - now.value, pull - now.gradient
 
 
-def _ratios(before: Fit | Worth, after: Fit | Worth) -> tuple[float, float]:
-    """Return how much held-back errors and variances have grown; 1 where statistics alone were tuned on."""
-    if not (isinstance(before, Fit) and isinstance(after, Fit)):
-        return 1.0, 1.0
-    return _ratio(after.error, before.error), _ratio(after.variance, before.variance)
-
-
-def _ratio(new: float, old: float) -> float:
-    ratio = new / old if old > 0 else 1.0
-    return ratio if 0 < ratio < math.inf else 1.0
-
-
 def _maximise(
     evaluate: Callable[[Kernel, float], Fit | Worth],
     kernel: Kernel,
@@ -363,6 +342,5 @@ def _maximise(
         else:
             better = kernel.with_theta(place[:-1])
             noise = math.exp(place[-1])
-            ratios = _ratios(before, after)
-            return Tuned(better, noise, TAKEN, before.value, after.value, land.evaluations, ratios)
+            return Tuned(better, noise, TAKEN, before.value, after.value, land.evaluations)
     return Tuned(kernel, noise, verdict, before.value, end.value, land.evaluations)

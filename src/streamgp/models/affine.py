@@ -31,7 +31,7 @@ from ..kernels import Affine, DistancePolynomial, Kernel
 from ..lowrank import projected_core, randomized_eigh
 from ..mixture import Mixture
 from ..statistics import LeftOut, NormalEquations, Posterior
-from .base import Prediction, Recent
+from .base import Prediction, Recent, last_left_out
 from .spectral import KernelMatrix, SpectralModel, misses
 
 
@@ -305,6 +305,10 @@ class AffineModel:
                 F = part.quadratic.transform(double(X))
             columns.append(F * float(amount) ** 0.5)
         return self._posterior.left_out(xp.concat(columns, axis=1), y, self.kernel.diag(X), self.noise)
+
+    def recent_left_out(self) -> LeftOut | None:
+        """See Model."""
+        return last_left_out(self, self.X, self.y)
 
     # Predicting
 

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
-from .._arrays import Array, eps, namespace
+from .._arrays import Array, eps, index, namespace
 from ..errors import InputError
 from ..kernels import Kernel
 from ..statistics import LeftOut, NormalEquations, Posterior
 
 T = TypeVar("T")
+
+# Rows, of models that keep all, by which two of them are compared.
+RECENT = 200
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,18 @@ class Model(Protocol):
         `numbers` (b,) are their places among all rows learned. None where that cannot be told.
         """
 
+    def recent_left_out(self) -> LeftOut | None:
+        """Predict the last rows that are kept, RECENT or more, each as if it had not been learned."""
+
     def retuned(self, kernel: Kernel, noise: float) -> Self:
         """Go on with other hyperparameters, from rows where they are kept."""
 
     def log_evidence(self) -> float:
         """Log density of the targets learned, summed over outputs."""
+
+
+def last_left_out(model: Model, X: Array, y: Array) -> LeftOut | None:
+    """Predict the last RECENT of all rows that a model has learned, X (n, d) and y (n, q), each left out in turn."""
+    n = X.shape[0]
+    start = max(0, n - RECENT)
+    return model.left_out(X[start:, :], y[start:, :], index(range(start, n), X))

@@ -24,7 +24,7 @@ from .._arrays import (
 from ..errors import NumericalError
 from ..kernels import Kernel
 from ..statistics import LeftOut
-from .base import Prediction, Recent
+from .base import Prediction, Recent, last_left_out
 
 # Rows of a panel. Large enough for full-speed products, small enough that rewriting the last,
 # unfinished panel costs little beside the solve against all the others.
@@ -221,15 +221,15 @@ class ExactModel:
 
         return self.recent.of(X, compute)
 
-    def _solve(self, B: Array) -> Array:
-        """Give L⁻¹B for B (n, m); O(n² m)."""
+    def _solve(self, B: Array, start: int = 0) -> Array:
+        """Return L⁻¹B for B (n, m), O(n² m); of B and of the answer only the rows from a panel's `start` on."""
         xp, B = namespace(B), double(B)
-        done = B[:0, :]
-        start = 0
+        done, at = B[:0, :], 0
         for panel in self.panels:
-            rest = B[start : start + panel.size, :] - panel.left @ done
-            done = xp.concat([done, panel.inverse @ rest], axis=0)
-            start += panel.size
+            a = panel.left.shape[1]
+            if a >= start:
+                rest = B[at : at + panel.size, :] - panel.left[:, start:] @ done
+                done, at = xp.concat([done, panel.inverse @ rest], axis=0), at + panel.size
         return done
 
     def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
@@ -252,12 +252,24 @@ class ExactModel:
         """
         if not self.kernel.positive_semidefinite:
             return None
-        xp, places = namespace(X), index(range(self.X.shape[0]), self.y)
-        columns = self._solve(xp.astype(places[:, None] == numbers[None, :], self.y.dtype))
+        xp, n = namespace(X), self.X.shape[0]
+        first = int(xp.min(numbers))
+        # Above its own panel a column of L⁻¹ is zero.
+        panels = list(self.panels)
+        start = n
+        while panels and start > first:
+            start -= panels.pop().size
+        places = index(range(start, n), self.y)
+        rest = xp.astype(places[:, None] == numbers[None, :], self.y.dtype)
+        columns = self._solve(rest, start)
         diagonal = xp.sum(columns * columns, axis=0)
-        error = (xp.matrix_transpose(columns) @ self.whitened) / diagonal[:, None]
+        error = (xp.matrix_transpose(columns) @ self.whitened[start:, :]) / diagonal[:, None]
         variance = 1.0 / diagonal - self.noise
         return LeftOut(error, xp.where(variance > 0, variance, xp.zeros_like(variance)), self.noise)
+
+    def recent_left_out(self) -> LeftOut | None:
+        """See Model."""
+        return last_left_out(self, self.X, self.y)
 
     def log_evidence(self) -> float:
         """See Model; −inf where K + σ²I is not positive definite."""

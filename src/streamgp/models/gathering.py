@@ -95,6 +95,10 @@ class GatheringModel:
         """See Model."""
         return self.exact.left_out(X, y, numbers)
 
+    def recent_left_out(self) -> LeftOut | None:
+        """See Model."""
+        return self.exact.recent_left_out()
+
     def retuned(self, kernel: Kernel, noise: float) -> Self:
         """See Model."""
         return replace(self, exact=self.exact.retuned(kernel, noise))

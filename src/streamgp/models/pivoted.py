@@ -413,8 +413,8 @@ class PivotedModel:
         F = self.features.transform(X)
         return self._folded.posterior.left_out(F, y, self.kernel.diag(X), self.noise)
 
-    def window_left_out(self) -> LeftOut:
-        """Predict the rows of the window, each as if it had not been learned; rows that were unlearned are left out."""
+    def recent_left_out(self) -> LeftOut:
+        """See Model; of the window, but for rows that were unlearned."""
         model, xp = self._folded, namespace(self.window.X)
         rows = model.window.at(np.flatnonzero(to_host(model.window.weights) > 0).tolist())
         prior = self.kernel.diag(rows.X) if rows.count else xp.zeros_like(rows.X[:, 0])

@@ -148,6 +148,10 @@ class RecursiveModel:
         """See Model."""
         return self._posterior.left_out(self.features.transform(X), y, self.kernel.diag(X), self.noise)
 
+    def recent_left_out(self) -> LeftOut | None:
+        """See Model; None, for no row is kept."""
+        return None
+
     def forget(self, rate: float) -> Self:
         """Weigh all that was learned by `rate`; O(r²)."""
         return replace(self, statistics=self.statistics.forget(rate), trace_error=rate * self.trace_error)

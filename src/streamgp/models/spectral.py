@@ -11,7 +11,7 @@ from ..features import Spectral
 from ..kernels import Kernel
 from ..lowrank import Factor, projected_core, randomized_eigh, sequential_eigh
 from ..statistics import LeftOut, Posterior, diagonal_statistics
-from .base import Prediction, Recent
+from .base import Prediction, Recent, last_left_out
 
 
 @dataclass(frozen=True)
@@ -212,6 +212,10 @@ class SpectralModel:
             return None
         F = namespace(X).take(self._features.basis(), numbers, axis=0)
         return self._posterior.left_out(F, y, self.kernel.diag(X), self.noise)
+
+    def recent_left_out(self) -> LeftOut | None:
+        """See Model."""
+        return last_left_out(self, self.X, self.y)
 
     @cached_property
     def _features(self) -> Spectral:
