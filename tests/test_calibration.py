@@ -198,12 +198,15 @@ def test_rows_left_out_are_predicted_as_if_they_had_not_been_learned(method, q):
         np.testing.assert_allclose(variance, std[0] ** 2, atol=1e-7)
 
 
-def test_scores_follow_a_noise_that_is_estimated_anew_and_a_tuning():
+def test_scores_follow_a_noise_that_falls_and_a_tuning():
     errors = np.random.default_rng(0).standard_normal(500)
-    scores = scored(errors, variance=3.0, noise=1.0)
-    assert scores.reach(0.9, 1.0)[0] == pytest.approx(2.0 * scores.reach(0.9, 13.0)[0])
-    assert scores.retuned(3.0, 1.0).reach(0.9, 1.0)[0] == pytest.approx(3.0 * scores.reach(0.9, 1.0)[0])
-    assert scores.retuned(1.0, 5.0).reach(0.9, 1.0)[0] == pytest.approx(0.5 * scores.reach(0.9, 1.0)[0])
+    scores = scored(errors, variance=3.0, noise=13.0)
+    before = scores.reach(0.9, 13.0)[0]
+    assert scores.reach(0.9, 1.0)[0] == pytest.approx(2.0 * before)
+    assert scores.reach(0.9, 100.0)[0] == pytest.approx(before)
+    assert scores.retuned(3.0, 1.0, 13.0).reach(0.9, 13.0)[0] == pytest.approx(3.0 * before)
+    assert scores.retuned(1.0, 17.0, 13.0).reach(0.9, 13.0)[0] == pytest.approx(0.5 * before)
+    assert scores.retuned(1.0, 1.0, 61.0).reach(0.9, 61.0)[0] == pytest.approx(0.5 * before)
 
 
 def test_a_tuning_rescales_the_scores_of_the_model_before_it():

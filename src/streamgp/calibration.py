@@ -40,14 +40,15 @@ FEWEST = 50
 class Scores:
     """Errors of the last rows, each predicted before it was learned, and the variances that were predicted.
 
-    A row's score is |y − mean|/std, with the noise of now in std: when the noise is estimated anew, scores follow.
+    A row's score is |y − mean|/std with the noise of then in std, or the noise of now where that is less: where it has
+    grown, something has changed, and intervals had better be long.
 
     Attributes
     ----------
     errors : (w, q)
         |y − mean|, the newest last.
-    variances : (w,)
-        Of the function, without noise.
+    variances, noises : (w,)
+        Of the function, without noise; of the noise then.
     sums, weight
         Of the regression of squared errors on the function's own variance, and the number of rows; older ones
         fade away.
@@ -57,6 +58,7 @@ class Scores:
 
     errors: Array
     variances: Array
+    noises: Array
     sums: tuple[float, ...] = (0.0,) * 5
     weight: float = 0.0
     unit: float = 0.0
@@ -64,11 +66,11 @@ class Scores:
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
         """Return the scores of no rows."""
-        return cls(zeros((0, n_outputs), like), zeros((0,), like))
+        return cls(zeros((0, n_outputs), like), zeros((0,), like), zeros((0,), like))
 
     def emptied(self) -> Self:
         """Return the scores of no rows."""
-        return type(self)(self.errors[:0, :], self.variances[:0])
+        return type(self)(self.errors[:0, :], self.variances[:0], self.noises[:0])
 
     @property
     def count(self) -> int:
@@ -102,30 +104,32 @@ class Scores:
         share = variance / unit
         new = (w, w * share, w * share**2, w * squared, w * share * squared)
         return replace(
-            self._joined(xp.abs(error), variance),
+            self._joined(xp.abs(error), variance, xp.zeros_like(variance) + noise),
             sums=tuple(fading * old + float(xp.sum(v)) for old, v in zip(self.sums, new, strict=True)),
             weight=fading * self.weight + b,
             unit=unit,
         )
 
-    def _joined(self, errors: Array, variances: Array) -> Self:
-        """Put newer errors (b, q) and variances (b,) after these, and keep the last WINDOW."""
+    def _joined(self, errors: Array, variances: Array, noises: Array) -> Self:
+        """Put newer errors (b, q), variances (b,) and noises (b,) after these, and keep the last WINDOW."""
         kept = max(0, self.count + errors.shape[0] - WINDOW)
         newest = max(0, errors.shape[0] - WINDOW)
         return replace(
             self,
             errors=joined([self.errors[kept:, :], errors[newest:, :]]),
             variances=joined([self.variances[kept:], variances[newest:]]),
+            noises=joined([self.noises[kept:], noises[newest:]]),
         )
 
-    def retuned(self, error_ratio: float, variance_ratio: float) -> Self:
-        """Return the scores after a tuning that changed held-back errors and variances so; the noise starts anew."""
-        return type(self)(self.errors * error_ratio, self.variances * variance_ratio)
+    def retuned(self, error_ratio: float, variance_ratio: float, noise: float) -> Self:
+        """Return the scores after a tuning that changed errors and variances so, and found that noise."""
+        noises = 0.0 * self.noises + noise
+        return type(self)(self.errors * error_ratio, self.variances * variance_ratio, noises)
 
     def merge(self, other: Self) -> Self:
         """Look back on the rows of another stream, too."""
-        both = other._joined(self.errors, self.variances)
-        return replace(self, errors=both.errors, variances=both.variances)
+        both = other._joined(self.errors, self.variances, self.noises)
+        return replace(self, errors=both.errors, variances=both.variances, noises=both.noises)
 
     def reach(self, probability: float, noise: float, freedom: float = math.inf) -> Array:
         """Return how many standard deviations the central interval of that probability reaches; shape (q,).
@@ -137,7 +141,8 @@ class Scores:
         out = zeros((self.errors.shape[1],), self.errors) + student(probability, freedom)
         if w < FEWEST:
             return out
-        values = self.errors / xp.sqrt(self.variances + noise)[:, None]
+        noises = xp.where(self.noises < noise, self.noises, xp.zeros_like(self.noises) + noise)
+        values = self.errors / xp.sqrt(self.variances + noises)[:, None]
         weights = np.exp(-np.arange(w)[::-1] / FADING)
         # Kish's effective number of scores; the next one is as likely to fall between any two of them.
         effective = weights.sum() ** 2 / (weights**2).sum()

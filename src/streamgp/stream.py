@@ -507,8 +507,9 @@ class Stream:
             return self.scores.emptied()
         old, new = (self._left_out(m) for m in (self.model, model))
         if old is None or new is None or not (old.error.shape[0] and new.error.shape[0]):
-            return self.scores.retuned(1.0, 1.0)
-        return self.scores.retuned(new.mean_error / old.mean_error, new.mean_variance / old.mean_variance)
+            return self.scores.retuned(1.0, 1.0, model.noise)
+        errors, variances = new.mean_error / old.mean_error, new.mean_variance / old.mean_variance
+        return self.scores.retuned(errors, variances, model.noise)
 
     def _left_out(self, model: Model) -> LeftOut | None:
         if not isinstance(model, RecursiveModel):
