@@ -84,8 +84,8 @@ DAMAGE = [
     (
         "7 a refusal changes nothing",
         "regressor.py",
-        "return self._commit(copy.copy(self), X, y)",
-        "return self._commit(self, X, y)",
+        "return self._learn_and_commit(copy.copy(self), X, y)",
+        "return self._learn_and_commit(self, X, y)",
         "leaves_no_trace or bit_for_bit or out_of_range",
     ),
     (
@@ -126,8 +126,8 @@ DAMAGE = [
     (
         "units do not matter",
         "starting.py",
-        "return Start(offset, deviation,",
-        "return Start(offset, scale,",
+        "begun = Start(offset, deviation,",
+        "begun = Start(offset, scale,",
         "test_units",
     ),
     (
