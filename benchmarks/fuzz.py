@@ -1,4 +1,4 @@
-"""Fuzzed rows, arguments, lines and files: only documented errors, only finite answers, no state changed by a refusal.
+"""Fuzzed rows, arguments, programs, lines, files: only documented errors and finite answers, refusals change nothing.
 
 python benchmarks/fuzz.py [rows] [seed]
 """
@@ -15,6 +15,7 @@ import numpy as np
 import streamgp
 from streamgp import StreamingGPRegressor
 from streamgp.errors import CheckpointError, DataError, StreamGPError
+from streamgp.kernels import SquaredExponential
 from streamgp.session import Quarantine, Session, Tally
 from streamgp.tables import open_table
 
@@ -150,6 +151,77 @@ def fuzz_library(rng: np.random.Generator, rows: int, seen: Counter[str]) -> Non
                     raise AssertionError("a refused first batch left something") from error
 
 
+def fuzz_programs(rng: np.random.Generator, rows: int, folder: Path, seen: Counter[str]) -> None:
+    """Learn, unlearn, merge, save and predict in any order, beside a plain list of what was learned."""
+    passed = 0
+    while passed < rows:
+        d, q, method = int(rng.integers(1, 5)), int(rng.choice([1, 2])), str(rng.choice(["pivoted", "rgp"]))
+        given = {"method": method, "rank": int(rng.choice([5, 40, 200])), "random_state": 0, "noise": 0.05,
+                 "kernel": 1.0 * SquaredExponential(1.0), "tune": "none"}  # fmt: skip
+        if method == "pivoted":
+            given |= {
+                "memory": str(rng.choice(["bounded", "rows"])),
+                "tune": str(rng.choice(["none", "doubling"])),
+            }
+        else:
+            given["basis"] = rng.standard_normal((60, d))
+        gp, known = StreamingGPRegressor(**given), []
+
+        def make(n: int, d: int = d, q: int = q) -> tuple[np.ndarray, np.ndarray]:
+            X = rng.standard_normal((n, d))
+            if rng.random() < 0.2:
+                X = np.round(X)  # rows that repeat
+            y = np.sin(X.sum(axis=1))[:, None] + 0.2 * np.round(rng.standard_normal((n, q)), 1)
+            return X, y if q > 1 else y[:, 0]
+
+        for _ in range(int(rng.integers(3, 30))):
+            what, n = (
+                str(rng.choice(["learn", "learn", "unlearn", "stranger", "merge", "save"])),
+                int(rng.choice([1, 7, 60])),
+            )
+            passed += n
+            if what == "learn" or not known:
+                batch = make(n)
+                gp.partial_fit(*batch)
+                known.append(batch)
+            elif what == "unlearn":
+                batch = known.pop(int(rng.integers(len(known))))
+                gp.unlearn(*batch)
+            elif what == "stranger":
+                try:
+                    gp.unlearn(*(v + 0.0123 for v in make(n)))
+                except StreamGPError:
+                    seen["stranger refused"] += 1
+                else:
+                    raise AssertionError(f"rows that were never learned were unlearned: {given}")
+            elif what == "merge":
+                batch = make(n)
+                gp.merge(
+                    StreamingGPRegressor(
+                        **{
+                            **given,
+                            "rank": int(rng.choice([3, 40])) if method == "pivoted" else given["rank"],
+                        }
+                    ).fit(*batch)
+                )
+                known.append(batch)
+            else:
+                gp.save(folder / "p.gp")
+                gp = streamgp.load(folder / "p.gp")
+            seen[f"program: {what}"] += 1
+            check(gp, sum(len(X) for X, _ in known), make(9)[0], given)
+
+
+def check(gp: StreamingGPRegressor, n: int, X: np.ndarray, given: dict[str, object]) -> None:
+    """Look at what must hold of every state."""
+    if gp.n_samples_seen_ != n:
+        raise AssertionError(f"{gp.n_samples_seen_} rows are counted of {n}: {given}")
+    if not -1e-6 <= gp.trace_error_share_ <= 1 + 1e-6:
+        raise AssertionError(f"a certificate of {gp.trace_error_share_}: {given}")
+    if not finite(gp.predict(X, return_interval=0.9)) or not finite([gp.log_evidence()]):
+        raise AssertionError(f"not finite: {given}")
+
+
 def attempt(gp: StreamingGPRegressor, X: np.ndarray) -> np.ndarray | str:
     try:
         out = gp.predict(X)
@@ -236,8 +308,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     seen: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
-        fuzz_library(rng, rows // 2, seen)
-        fuzz_lines(rng, rows // 2, Path(name), seen)
+        fuzz_library(rng, rows // 3, seen)
+        fuzz_programs(rng, rows // 3, Path(name), seen)
+        fuzz_lines(rng, rows // 3, Path(name), seen)
         fuzz_files(rng, 2000, Path(name), seen)
     print(f"{rows:,} rows, seed {seed}: " + ", ".join(f"{what} {n:,}" for what, n in sorted(seen.items())))
 
