@@ -414,7 +414,7 @@ DAMAGE = [
     ),
     (
         "hostile 8 repeats",
-        "calibration.py",
+        "models/window.py",
         "    if not first and not bool(xp.any(equal)):",
         "    if True:",
         "stuck_sensor or no_news",

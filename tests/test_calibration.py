@@ -7,8 +7,9 @@ import pytest
 
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
-from streamgp.calibration import FADING, FEWEST, WINDOW, Scores, news
+from streamgp.calibration import FADING, FEWEST, WINDOW, Scores
 from streamgp.evaluation import prequential
+from streamgp.models.window import news
 
 NOISE = 1.0  # with no variance of the function, scores are the errors themselves
 

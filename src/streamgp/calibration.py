@@ -23,7 +23,7 @@ from typing import Self
 import numpy as np
 from scipy.special import stdtrit
 
-from ._arrays import Array, asarray_like, index, joined, namespace, to_host, zeros
+from ._arrays import Array, asarray_like, joined, namespace, zeros
 
 # Rows that are looked back on, and after how many of them a score counts for 1/e.
 WINDOW = 1000
@@ -162,19 +162,3 @@ def student(probability: float, freedom: float) -> float:
     """Return the half-width of the central interval of Student's t; of the normal for infinite freedom."""
     upper = 0.5 + probability / 2
     return NormalDist().inv_cdf(upper) if math.isinf(freedom) else float(stdtrit(freedom, upper))
-
-
-def news(X: Array, y: Array, before: tuple[Array, Array] | None) -> Array | None:
-    """Return the numbers of the rows of X (b, d), y (b, q) that differ from the row before; None if all do.
-
-    `before` holds the last row of the batch before, (1, d) and (1, q). A stuck sensor sends the same row again
-    and again; that the model predicts it ever better says nothing of other rows.
-    """
-    xp = namespace(X)
-    equal = xp.all(X[1:, :] == X[:-1, :], axis=1) & xp.all(y[1:, :] == y[:-1, :], axis=1)
-    first = before is not None and bool(
-        xp.all(X[0, :] == before[0][0, :]) and xp.all(y[0, :] == before[1][0, :])
-    )
-    if not first and not bool(xp.any(equal)):
-        return None
-    return index(np.flatnonzero(np.append(not first, ~to_host(equal))).tolist(), X)

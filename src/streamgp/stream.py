@@ -26,7 +26,7 @@ from ._arrays import (
     zeros,
 )
 from .calibration import WINDOW as SCORES
-from .calibration import Scores, news
+from .calibration import Scores
 from .errors import InputError, KernelError, NumericalError, ParameterError
 from .guard import Inputs, far_from_the_others
 from .kernels import Affine, Kernel, as_kernel
@@ -42,6 +42,7 @@ from .models import (
 )
 from .models.base import Recent
 from .models.pivoted import WINDOW
+from .models.window import news
 from .reservoir import SAMPLE, Reservoir
 from .statistics import LeftOut
 from .tuning import Outcome, Tuned
@@ -50,6 +51,8 @@ from .tuning import Outcome, Tuned
 WARM_UP = 50
 # Noise that is estimated anew does not fall below this share of where it started.
 LEAST_NOISE = 1e-4
+# Fewer rows left out do not tell what a tuning has changed.
+COMPARED = 20
 # Rows predicted at once: bounds the memory that a large batch needs.
 CHUNK = 2000
 # Of a batch, the last rows that are scored before they are learned.
@@ -506,7 +509,7 @@ class Stream:
         if not self.scores.count:
             return self.scores.emptied()
         old, new = (self._left_out(m) for m in (self.model, model))
-        if old is None or new is None or not (old.error.shape[0] and new.error.shape[0]):
+        if old is None or new is None or min(old.error.shape[0], new.error.shape[0]) < COMPARED:
             return self.scores.retuned(1.0, 1.0, model.noise)
         errors, variances = new.mean_error / old.mean_error, new.mean_variance / old.mean_variance
         return self.scores.retuned(errors, variances, model.noise)

@@ -36,7 +36,7 @@ from ..lowrank import Complement
 from ..statistics import Conditioned, LeftOut, NormalEquations, Posterior
 from . import choice
 from .base import Prediction, Recent, Summary, possible
-from .window import Rows, without
+from .window import Rows, news, without
 
 # Rows that are summed up at once.
 SUMMED = 8192
@@ -414,9 +414,13 @@ class PivotedModel:
         return self._folded.posterior.left_out(F, y, self.kernel.diag(X), self.noise)
 
     def recent_left_out(self) -> LeftOut:
-        """See Model; of the window, but for rows that were unlearned."""
+        """See Model; of the window, but for rows that were unlearned and repeats."""
         model, xp = self._folded, namespace(self.window.X)
-        rows = model.window.at(np.flatnonzero(to_host(model.window.weights) > 0).tolist())
+        kept = to_host(model.window.weights) > 0
+        fresh = news(model.window.X, model.window.y)
+        if fresh is not None:
+            kept &= np.isin(np.arange(kept.size), to_host(fresh))
+        rows = model.window.at(np.flatnonzero(kept).tolist())
         prior = self.kernel.diag(rows.X) if rows.count else xp.zeros_like(rows.X[:, 0])
         return model.posterior.left_out(rows.F, rows.y, prior, self.noise, rows.weights)
 

@@ -63,3 +63,19 @@ def without(window: Rows, X: Array, y: Array) -> tuple[Array, Array, bool]:
             gone[i], weights[at] = weights[at[0]], 0.0
         found = found and bool(at.size)
     return asarray_like(weights, window.weights), asarray_like(gone, window.weights), found
+
+
+def news(X: Array, y: Array, before: tuple[Array, Array] | None = None) -> Array | None:
+    """Return the numbers of the rows of X (b, d), y (b, q) that differ from the row before; None if all do.
+
+    `before` holds the last row of the batch before, (1, d) and (1, q). A stuck sensor sends the same row again
+    and again; that the model predicts it ever better says nothing of other rows.
+    """
+    xp = namespace(X)
+    equal = xp.all(X[1:, :] == X[:-1, :], axis=1) & xp.all(y[1:, :] == y[:-1, :], axis=1)
+    first = before is not None and bool(
+        xp.all(X[0, :] == before[0][0, :]) and xp.all(y[0, :] == before[1][0, :])
+    )
+    if not first and not bool(xp.any(equal)):
+        return None
+    return index(np.flatnonzero(np.append(not first, ~to_host(equal))).tolist(), X)
