@@ -7,7 +7,7 @@ from scipy.special import stdtrit
 import streamgp
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
-from streamgp.models import ExactModel, GatheringModel, RecursiveModel
+from streamgp.models import ExactModel, RecursiveModel
 from streamgp.stream import WARM_UP
 
 
@@ -101,7 +101,7 @@ def test_rgp_is_the_exact_gaussian_process_until_its_basis_is_complete():
         if i < 100:
             for a, b in zip(*(g.predict(X, return_std=True) for g in (gp, exact)), strict=True):
                 np.testing.assert_allclose(a, b, atol=1e-7)
-    assert kinds == {GatheringModel, RecursiveModel}
+    assert kinds == {ExactModel, RecursiveModel}
     assert gp.pivots_.shape == (100, 3)
 
 
@@ -110,7 +110,7 @@ def test_rgp_is_tuned_while_its_basis_is_gathered_and_saved_bit_for_bit(tmp_path
     gp = StreamingGPRegressor(method="rgp", rank=240, random_state=0)
     for i in range(0, 200, 10):
         gp.partial_fit(X[i : i + 10], y[i : i + 10])
-    assert isinstance(gp._stream.model, GatheringModel)
+    assert isinstance(gp._stream.model, ExactModel)
     assert gp._stream.tunings >= 2
     assert gp.rank_ == 200
     np.testing.assert_array_equal(gp.pivots_, X[:200])
@@ -130,3 +130,40 @@ def test_a_row_of_rgp_is_appended_and_not_all_rows_anew(monkeypatch):
     for i in range(100, 150):
         gp.partial_fit(X[i : i + 1], y[i : i + 1])
     assert seen == [1] * 50
+
+
+def test_a_constant_output_does_not_spoil_the_others():
+    inside = []
+    for seed in range(60):
+        X, y = noise(30, seed)
+        both = np.stack([y, np.full(30, 7.0)], axis=1)
+        _, lower, upper = (
+            StreamingGPRegressor(random_state=0).fit(X[:10], both[:10]).predict(X[10:], return_interval=0.9)
+        )
+        inside.append(((lower <= both[10:]) & (both[10:] <= upper))[:, 0].mean())
+    assert 0.82 < np.mean(inside) < 0.97
+
+
+@pytest.mark.parametrize("n", [3, 10, 49])
+def test_the_noise_beside_a_kernel_that_stays_is_estimated(n):
+    inside = []
+    for seed in range(40):
+        X, y = noise(n + 30, seed)
+        gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), tune="none", random_state=0).fit(
+            X[:n], y[:n] - 10
+        )
+        _, lower, upper = gp.predict(X[n:], return_interval=0.9)
+        inside.append(((lower <= y[n:] - 10) & (y[n:] - 10 <= upper)).mean())
+    assert gp.kernel_ == kernels.SquaredExponential(1.0)
+    assert np.mean(inside) > 0.85
+
+
+def test_rgp_forgets_nothing_while_its_basis_is_gathered():
+    X, y = wave(90)
+    gp, never = (
+        StreamingGPRegressor(method="rgp", rank=100, random_state=0, forgetting=f) for f in (0.5, 1.0)
+    )
+    for g in (gp, never):
+        g.fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
+    np.testing.assert_array_equal(gp.predict(X), never.predict(X))
+    assert gp._stream.sample.favour == 0.0

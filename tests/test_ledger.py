@@ -192,3 +192,43 @@ def test_merging_a_model_of_lower_rank_leaves_a_certificate_that_is_one():
         for i in range(0, 300, 50):
             gp.partial_fit(more[0][i : i + 50], more[1][i : i + 50])
         assert -1e-9 <= gp.trace_error_share_ <= 1
+
+
+def test_a_row_learned_again_can_be_unlearned_again_however_late(monkeypatch):
+    monkeypatch.setattr(ledger, "KEPT", 100)
+    X, y = wave(400)
+    gp = stream(X[:100], y[:100])
+    gp.unlearn(X[:20], y[:20]).partial_fit(X[:20], y[:20])
+    for i in range(100, 400, 50):
+        gp.partial_fit(X[i : i + 50], y[i : i + 50])
+    gp.unlearn(X[:20], y[:20])
+
+
+@both_methods
+def test_a_sliding_window_over_rows_that_recur_is_never_refused(method, monkeypatch):
+    monkeypatch.setattr(ledger, "KEPT", 200)
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 12, (1200, 2)).astype(float)
+    y = np.sin(X[:, 0])
+    gp = StreamingGPRegressor(method=method, rank=60, tune="none", random_state=0)
+    for i in range(0, 1200, 50):
+        gp.partial_fit(X[i : i + 50], y[i : i + 50])
+        if i >= 300:
+            gp.unlearn(X[i - 300 : i - 250], y[i - 300 : i - 250])
+    assert gp.n_samples_seen_ == 300
+
+
+def test_rgp_refuses_to_unlearn_what_it_has_half_forgotten():
+    X, y = wave(300)
+    gp = stream(X, y, "rgp", forgetting=0.9)
+    assert_refused(gp, X[:50], y[:50], match="what a row still counts for")
+
+
+def test_tensors_of_the_host_are_fingerprinted_too():
+    torch = pytest.importorskip("torch")
+    X, y = wave(200)
+    gp = stream(torch.asarray(X), torch.asarray(y))
+    rows = torch.asarray(X[:50]), torch.asarray(y[:50])
+    gp.unlearn(*rows)
+    with pytest.raises(InputError, match="unlearned before"):
+        gp.unlearn(*rows)

@@ -294,3 +294,15 @@ def test_nrmf_loses_no_digits_to_small_indefinite_pivots(noise, order, batch):
     dense = kernel.block(new, X) @ np.linalg.solve(kernel.block(X) + noise * np.eye(120), y)
     # The matrix has a condition of about 1e2/noise, and the solution loses so many digits whoever solves.
     assert_allclose(gp.predict(new), dense, atol=1e4 * 2.2e-16 / noise + 1e-12)
+
+
+@pytest.mark.parametrize("tune", ["none", "doubling"])
+@pytest.mark.parametrize("weights", [(0.0, 1.0), (0.0, 1.0, 1.0)])
+def test_srmf_learns_the_distance_kernel_behind_many_equal_rows(weights, tune):
+    X, y = wave(100)
+    X, y = np.r_[np.repeat(X[:1], 40, axis=0), X], np.r_[np.repeat(y[:1], 40), y]
+    kernel = kernels.DistancePolynomial(weights)
+    gp = StreamingGPRegressor(kernel, method="srmf", rank=20, tune=tune, noise=0.01, random_state=0)
+    for i in range(140):
+        gp.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert gp.rank_ >= 20

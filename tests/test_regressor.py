@@ -609,6 +609,8 @@ def test_masked_values_are_refused_and_a_mask_of_nothing_is_none():
             InputError, match=rf"{name} is a masked array with \d+ masked values, the first at"
         ):
             gp.fit(rows, targets)
+    with pytest.raises(InputError, match="X is a masked array"):
+        gp.fit(list(masked_X), y)
     gp.fit(np.ma.masked_array(X), np.ma.masked_array(y))
     with pytest.raises(InputError, match="masked array"):
         gp.predict(masked_X)

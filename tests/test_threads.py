@@ -1,6 +1,7 @@
 """Laws of threads: any number of readers, writers in turn, and every answer that of one model."""
 
 import copy
+import gc
 import multiprocessing
 import pickle
 import sys
@@ -12,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from conftest import wave
-from streamgp import StreamingGPRegressor
+from streamgp import StreamingGPRegressor, locking
 from streamgp.locking import writing
 from streamgp.models.base import Recent
 from streamgp.stream import Stream
@@ -234,3 +235,21 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent():
     child.kill()
     assert not alive
     assert child.exitcode == 0
+
+
+def test_a_subclass_with_an_equality_of_its_own_can_learn():
+    class Equal(StreamingGPRegressor):
+        def __eq__(self, other):
+            return isinstance(other, Equal)
+
+    X, y = wave(60)
+    assert Equal(random_state=0).fit(X, y).n_samples_seen_ == 60
+
+
+def test_locks_go_with_their_owners():
+    X, y = wave(10)
+    before = len(locking._locks)
+    for _ in range(5):
+        StreamingGPRegressor(random_state=0).fit(X, y)
+    gc.collect()
+    assert len(locking._locks) <= before

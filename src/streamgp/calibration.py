@@ -23,7 +23,7 @@ from typing import Self
 import numpy as np
 from scipy.special import stdtrit
 
-from ._arrays import Array, asarray_like, joined, namespace, zeros
+from ._arrays import Array, asarray_like, index, joined, namespace, zeros
 
 # Rows that are looked back on, and after how many of them a score counts for 1/e.
 WINDOW = 1000
@@ -32,6 +32,10 @@ FADING = 300.0
 MEMORY = 500.0
 # An error beyond so many standard deviations counts as one of that many.
 FAR = 5.0
+# Scores that are kept of rows with equal inputs: as many as are needed to tell anything.
+EQUAL = 50
+# Scores below this are rounding.
+NOTHING = 1e-9
 # With fewer scores than this the quantile of Student's t stands.
 FEWEST = 50
 
@@ -49,6 +53,8 @@ class Scores:
         |y − mean|, the newest last.
     variances, noises : (w,)
         Of the function, without noise; of the noise then.
+    keys : (w,) of uint64
+        What tells rows of equal inputs, 0 if that is not known; on the host.
     sums, weight
         Of the regression of squared errors on the function's own variance, and the number of rows; older ones
         fade away.
@@ -59,6 +65,7 @@ class Scores:
     errors: Array
     variances: Array
     noises: Array
+    keys: np.ndarray
     sums: tuple[float, ...] = (0.0,) * 5
     weight: float = 0.0
     unit: float = 0.0
@@ -66,11 +73,11 @@ class Scores:
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
         """Return the scores of no rows."""
-        return cls(zeros((0, n_outputs), like), zeros((0,), like), zeros((0,), like))
+        return cls(zeros((0, n_outputs), like), zeros((0,), like), zeros((0,), like), _unknown(0))
 
     def emptied(self) -> Self:
         """Return the scores of no rows."""
-        return type(self)(self.errors[:0, :], self.variances[:0], self.noises[:0])
+        return type(self)(self.errors[:0, :], self.variances[:0], self.noises[:0], self.keys[:0])
 
     @property
     def count(self) -> int:
@@ -91,7 +98,7 @@ class Scores:
         gamma = min(max(slope / spread, 0.0), 1.0) if spread > 1e-12 * wvv else 1.0
         return self.unit * (we - gamma * wv) / w
 
-    def add(self, error: Array, variance: Array, noise: float) -> Self:
+    def add(self, error: Array, variance: Array, noise: float, keys: np.ndarray | None = None) -> Self:
         """See more rows: y − mean (b, q), the variance of the function (b,), not below zero, and of the noise."""
         xp, b = namespace(error), error.shape[0]
         if not b:
@@ -104,38 +111,48 @@ class Scores:
         share = variance / unit
         new = (w, w * share, w * share**2, w * squared, w * share * squared)
         return replace(
-            self._joined(xp.abs(error), variance, xp.zeros_like(variance) + noise),
+            self._joined(
+                xp.abs(error),
+                variance,
+                xp.zeros_like(variance) + noise,
+                _unknown(b) if keys is None else keys,
+            ),
             sums=tuple(fading * old + float(xp.sum(v)) for old, v in zip(self.sums, new, strict=True)),
             weight=fading * self.weight + b,
             unit=unit,
         )
 
-    def _joined(self, errors: Array, variances: Array, noises: Array) -> Self:
-        """Put newer errors (b, q), variances (b,) and noises (b,) after these, and keep the last WINDOW."""
-        kept = max(0, self.count + errors.shape[0] - WINDOW)
-        newest = max(0, errors.shape[0] - WINDOW)
-        return replace(
-            self,
-            errors=joined([self.errors[kept:, :], errors[newest:, :]]),
-            variances=joined([self.variances[kept:], variances[newest:]]),
-            noises=joined([self.noises[kept:], noises[newest:]]),
-        )
+    def _joined(self, errors: Array, variances: Array, noises: Array, keys: np.ndarray) -> Self:
+        """Put newer errors (b, q), variances (b,), noises (b,) and keys (b,) after these; keep the last WINDOW.
 
-    def retuned(self, error_ratio: float, variance_ratio: float, noise: float) -> Self:
-        """Return the scores after a tuning that changed errors and variances so, and found that noise."""
-        noises = 0.0 * self.noises + noise
-        return type(self)(self.errors * error_ratio, self.variances * variance_ratio, noises)
+        Of equal inputs only the last EQUAL are kept: where inputs stand still, others must not be forgotten.
+        """
+        all_keys = np.concatenate([self.keys, keys])
+        kept = _last_of_each(all_keys, keys)[-WINDOW:]
+        parts = ((self.errors, errors), (self.variances, variances), (self.noises, noises))
+        both = [joined(pair) for pair in parts]
+        if kept.size < all_keys.size:
+            at = index(kept.tolist(), errors)
+            both = [namespace(errors).take(v, at, axis=0) for v in both]
+        return replace(self, errors=both[0], variances=both[1], noises=both[2], keys=all_keys[kept])
+
+    def retuned(self, error_ratio: float, variance_ratio: float) -> Self:
+        """Return the scores after a tuning that changed errors and variances so; the noise is estimated anew."""
+        return type(self)(self.errors * error_ratio, self.variances * variance_ratio, self.noises, self.keys)
 
     def merge(self, other: Self) -> Self:
         """Look back on the rows of another stream, too."""
-        both = other._joined(self.errors, self.variances, self.noises)
-        return replace(self, errors=both.errors, variances=both.variances, noises=both.noises)
+        both = other._joined(self.errors, self.variances, self.noises, self.keys)
+        return replace(both, sums=self.sums, weight=self.weight, unit=self.unit)
 
-    def reach(self, probability: float, noise: float, freedom: float = math.inf) -> Array:
+    def reach(
+        self, probability: float, noise: float, freedom: float = math.inf, rows: float = math.inf
+    ) -> Array:
         """Return how many standard deviations the central interval of that probability reaches; shape (q,).
 
         `noise` is the variance that it has now; `freedom` the degrees of freedom of Student's t, which stands while
-        there are few scores.
+        there are few scores. Scores fade with age, and a score that a model of m rows gave counts m/n where the model
+        knows n `rows` by now.
         """
         w, xp = self.count, namespace(self.errors)
         out = zeros((self.errors.shape[1],), self.errors) + student(probability, freedom)
@@ -143,10 +160,11 @@ class Scores:
             return out
         noises = xp.where(self.noises < noise, self.noises, xp.zeros_like(self.noises) + noise)
         values = self.errors / xp.sqrt(self.variances + noises)[:, None]
-        weights = np.exp(-np.arange(w)[::-1] / FADING)
+        age = np.arange(w)[::-1]
+        weights = np.exp(-age / FADING) * np.maximum(1.0 - age / max(rows, w), 1.0 / max(rows, w))
         # Kish's effective number of scores; the next one is as likely to fall between any two of them.
         effective = weights.sum() ** 2 / (weights**2).sum()
-        wanted = probability * (1.0 + 1.0 / effective)
+        wanted = float(probability * (1.0 + 1.0 / effective))
         if wanted >= 1:
             # More than the scores can tell: as far as Student's t says, or as the worst that was seen.
             return xp.maximum(out, xp.max(values, axis=0))
@@ -155,7 +173,25 @@ class Scores:
         share = xp.cumulative_sum(xp.take_along_axis(each, order, axis=0), axis=0)
         at = xp.sum(xp.astype(share < wanted, xp.int64), axis=0)
         at = xp.where(at < w, at, xp.full_like(at, w - 1))
-        return xp.take_along_axis(xp.take_along_axis(values, order, axis=0), at[None, :], axis=0)[0, :]
+        found = xp.take_along_axis(xp.take_along_axis(values, order, axis=0), at[None, :], axis=0)[0, :]
+        # Targets that never varied were predicted without an error, which says nothing of the next.
+        return xp.where(found > NOTHING, found, out)
+
+
+def _unknown(n: int) -> np.ndarray:
+    return np.zeros(n, dtype=np.uint64)
+
+
+def _last_of_each(keys: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return the places among `keys` (w,) of all but the oldest where one of the `new` keys stands over EQUAL times."""
+    kept = np.ones(keys.size, dtype=bool)
+    found, counts = np.unique(new[new != 0], return_counts=True)
+    # A single row is the usual case: then one comparison.
+    if found.size > 1:
+        found = found[(counts > 1) | np.isin(found, keys[: keys.size - new.size])]
+    for key in found:
+        kept[np.flatnonzero(keys == key)[:-EQUAL]] = False
+    return np.flatnonzero(kept)
 
 
 def student(probability: float, freedom: float) -> float:

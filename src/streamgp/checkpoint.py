@@ -46,8 +46,8 @@ _CLASSES: dict[str, type] = {
     for cls in (
         stream.Stream, stream.Settings, reservoir.Reservoir, tuning.Outcome, calibration.Scores, guard.Inputs,
         ledger.Ledger, models.PivotedModel, models.ExactModel, models.SpectralModel, models.RecursiveModel,
-        models.GatheringModel, models.AffineModel,
-        window.Rows, exact.Panel, affine.Part, features.Pivots, features.Quadratic, lowrank.Factor,
+        models.AffineModel, window.Rows, exact.Panel, affine.Part, features.Pivots, features.Quadratic,
+        lowrank.Factor,
         statistics.NormalEquations, statistics.Posterior, statistics.Conditioned,
         kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,
         kernels.SquaredExponential, kernels.Matern, kernels.RationalQuadratic, kernels.Periodic, kernels.Linear,

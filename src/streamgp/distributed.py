@@ -213,7 +213,7 @@ def learn(stream: Stream, partitions: Partitions, forgetting: float) -> Stream:
         )
     if stream.starting:
         raise InputError(
-            "the first rows still wait for more; learn a batch of 50 rows or more before a Dask collection"
+            "the first rows still wait for more; learn 50 rows or more (rgp: `rank`) before a Dask collection"
         )
     before: Any = stream.model
     model: Any = before.forget(forgetting) if forgetting != 1 else before
@@ -409,7 +409,7 @@ def learn_streams(streams: Sequence[Partitions], start: Stream, forgetting: floa
     _check_settings(start.settings)
     if start.starting:
         raise InputError(
-            "the first rows still wait for more; learn a batch of 50 rows or more before streams"
+            "the first rows still wait for more; learn 50 rows or more (rgp: `rank`) before streams"
         )
     if not streams:
         raise InputError("there is no stream to learn; give pairs of Dask collections")

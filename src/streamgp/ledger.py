@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from ._arrays import Array, is_foreign
+from ._arrays import Array, on_host, to_host
 from .errors import InputError
 
 # Rows whose fingerprints are kept, eight bytes each; of rows learned and of rows unlearned.
@@ -30,11 +30,15 @@ class Ledger:
         Fingerprints of the last rows unlearned.
     complete : bool
         Whether `learned` lists every row that the model knows.
+    recurring : bool
+        Whether equal rows were found in this stream when some were unlearned: then an older copy of a row may be known
+        to the model and no longer to this ledger.
     """
 
     learned: np.ndarray
     removed: np.ndarray
     complete: bool = True
+    recurring: bool = False
 
     @classmethod
     def empty(cls) -> Self:
@@ -43,14 +47,17 @@ class Ledger:
 
     def add(self, X: Array, y: Array) -> Self:
         """List the rows X (b, d), y (b, q); rows on a device are not looked at."""
-        if is_foreign(X):
+        if not on_host(X):
             return self.incomplete()
-        return self._keep(np.concatenate([self.learned, fingerprints(X, y)]), self.complete)
+        new = fingerprints(to_host(X), to_host(y))
+        listed = self._keep(np.concatenate([self.learned, new]), self.complete)
+        return listed if not self.removed.size else replace(listed, removed=np.setdiff1d(self.removed, new))
 
     def merge(self, other: Self) -> Self:
         """List the rows of another stream, too."""
         both = self._keep(np.concatenate([other.learned, self.learned]), self.complete and other.complete)
-        return replace(both, removed=np.concatenate([other.removed, self.removed])[-KEPT:])
+        removed = np.concatenate([other.removed, self.removed])[-KEPT:]
+        return replace(both, removed=removed, recurring=self.recurring or other.recurring)
 
     def _keep(self, learned: np.ndarray, complete: bool) -> Self:
         return replace(self, learned=learned[-KEPT:], complete=complete and learned.size <= KEPT)
@@ -63,22 +70,26 @@ class Ledger:
         """Strike out the rows X (b, d), y (b, q), each once; tell whether all were listed.
 
         Raises InputError for a row that is known not to be there: every row is listed and it is not among them, or
-        its last known copy was unlearned. Rows older than the memory pass.
+        its copy was unlearned, in a stream in which no row was seen twice. Rows older than the memory pass.
         """
-        if is_foreign(X):
+        if not on_host(X):
             return self, False
-        learned, removed, gone = self.learned, set(self.removed.tolist()), fingerprints(X, y)
+        learned, gone = self.learned, fingerprints(to_host(X), to_host(y))
         kept = np.ones(learned.size, dtype=bool)
+        recurring = self.recurring or np.unique(learned).size < learned.size
+        before = set() if recurring else set(self.removed.tolist())
         for i, row in enumerate(gone):
-            at = np.flatnonzero((learned == row) & kept)[-1:]
-            if not at.size and (self.complete or int(row) in removed):
+            at = np.flatnonzero((learned == row) & kept)[:1]
+            if not at.size and (self.complete or int(row) in before):
                 raise InputError(
                     f"row {i} was not learned, or was unlearned before; the model is unchanged. Unlearn each "
                     "row once, with the values of X and y that were learned"
                 )
             kept[at] = False
-            removed.add(int(row))
-        listed = replace(self, learned=learned[kept], removed=np.concatenate([self.removed, gone])[-KEPT:])
+            if not recurring:
+                before.add(int(row))
+        removed = np.concatenate([self.removed, gone])[-KEPT:]
+        listed = replace(self, learned=learned[kept], removed=removed, recurring=recurring)
         return listed, int((~kept).sum()) == gone.size
 
 

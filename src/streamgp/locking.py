@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
-from weakref import WeakKeyDictionary
+import weakref
 
-# Outside the estimators: a lock that is no attribute is in no copy, pickle or checkpoint of one.
-_locks: WeakKeyDictionary[object, threading.RLock] = WeakKeyDictionary()
+# Outside the estimators, by identity: a lock that is no attribute is in no copy, pickle or checkpoint of one.
+_locks: dict[int, threading.RLock] = {}
 _registry = threading.Lock()
 
 
 def writing(owner: object) -> threading.RLock:
     """Return the lock to hold while `owner` is changed, the same at each call."""
     with _registry:
-        return _locks.setdefault(owner, threading.RLock())
+        if id(owner) not in _locks:
+            _locks[id(owner)] = threading.RLock()
+            weakref.finalize(owner, _locks.pop, id(owner), None).atexit = False
+        return _locks[id(owner)]
 
 
 def _after_fork() -> None:
-    """Let the child begin with no lock: one that a thread of the parent held would stay held forever."""
+    """Let the child begin with new locks: one that a thread of the parent held would stay held forever."""
     global _registry
-    _locks.clear()
     _registry = threading.Lock()
+    for key in _locks:
+        _locks[key] = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

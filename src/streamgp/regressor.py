@@ -20,7 +20,7 @@ from ._arrays import Array, cast, copied, diagonal_matrix, double, eps, namespac
 from .errors import CheckpointError, InputError, NegativeVarianceWarning, ParameterError
 from .kernels import Kernel, as_kernel
 from .locking import writing
-from .models import GatheringModel, PivotedModel, Prediction, RecursiveModel
+from .models import PivotedModel, Prediction, RecursiveModel
 from .stream import Settings, Stream
 from .validation import is_real
 
@@ -510,9 +510,10 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def pivots_(self) -> Array:
         """The rows (r, d) that stand for the stream, a copy; of `pivoted` and, as its basis, `rgp`."""
-        model = self._learned.model
-        if isinstance(model, GatheringModel):
-            return copied(model.pivots)
+        stream = self._learned
+        model = stream.model
+        if stream.gathered is not None:
+            return copied(stream.gathered[0])
         if not isinstance(model, PivotedModel | RecursiveModel):
             raise AttributeError(f"method={self.method!r} has no pivots; 'pivoted' and 'rgp' have")
         return copied(model.features.Z)

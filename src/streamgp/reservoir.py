@@ -9,16 +9,19 @@ from typing import Self
 import numpy as np
 
 from ._arrays import Array, index, namespace, to_host
+from .ledger import fingerprints
 
 # Rows that are kept; a tuning's evaluation is O(SAMPLE³).
 SAMPLE = 500
+# Of rows with equal inputs so many are kept: a sensor that stands still says nothing of the noise elsewhere.
+EQUAL = 50
 
 
 @dataclass(frozen=True)
 class Reservoir:
     """A uniform sample of all rows seen, the same however they were cut into batches.
 
-    Each row draws a key from (seed, its number); the rows of the smallest keys stay.
+    Each row draws a key from (seed, its number); the rows of the smallest keys stay, EQUAL of those with equal inputs.
 
     Attributes
     ----------
@@ -88,15 +91,29 @@ class Reservoir:
             return replace(self, seen=self.seen + b)
         at, xp = index([int(i) for i in chosen], X), namespace(X)
         keys = np.concatenate([self.keys, keys[chosen]])
-        kept = np.sort(np.argsort(keys, kind="stable")[:SAMPLE])
         rows, targets = (to_host(xp.take(v, at, axis=0)).astype(np.float64) for v in (X, y))
+        rows = np.concatenate([self.X, rows])
+        order = np.argsort(keys, kind="stable")
+        order = order[_nth_copy(rows[order]) < EQUAL]
+        kept = np.sort(order[:SAMPLE])
         return replace(
             self,
-            X=np.concatenate([self.X, rows])[kept],
+            X=rows[kept],
             y=np.concatenate([self.y, targets])[kept],
             keys=keys[kept],
             seen=self.seen + b,
         )
+
+
+def _nth_copy(rows: np.ndarray) -> np.ndarray:
+    """Return how many of the rows (n, d) before each are equal to it; shape (n,)."""
+    marks = fingerprints(rows, rows[:, :0])
+    order = np.argsort(marks, kind="stable")
+    ordered = marks[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    out = np.empty(marks.size, dtype=np.int64)
+    out[order] = np.arange(marks.size) - np.repeat(starts, np.diff(np.append(starts, marks.size)))
+    return out
 
 
 def _keys(seed: int, first: int, n: int, block: int = 256) -> np.ndarray:

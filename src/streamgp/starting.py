@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,13 +64,15 @@ def start(
     family: str = "squared_exponential",
     *,
     few: bool = False,
+    fixed: bool = False,
 ) -> Start:
     """Choose what was not given from the first rows, X (n, d) and y (n, q), so that units do not matter.
 
     A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
     the kernel is noise. Without one, the targets' mean is taken off and the length-scales are the
     features' standard deviations times √d, at which two typical rows have a correlation of 1/e, in a kernel of
-    the family that is named. `few`: so few rows that they are not tuned on; see `from_few`.
+    the family that is named. `few`: so few rows that they are not tuned on; see `from_few`. `fixed`: a kernel that is
+    given will not be tuned either.
     """
     n_outputs = y.shape[1]
     offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)
@@ -78,7 +80,9 @@ def start(
         if noise is None:
             noise = 0.0 if kernel.nugget else NOISE_SHARE * float((deviation**2).mean())
         given = Start(offset, scale, kernel.without_nugget(), noise + kernel.nugget)
-        return from_few(X, y, given, centred=False) if few else given
+        if not few:
+            return given
+        return noise_from_few(X, y, given) if fixed else from_few(X, y, given, centred=False)
     offset = y[0] + (y - y[0]).mean(axis=0)
     lengths = spread(X) * X.shape[1] ** 0.5
     correlation = FAMILIES[family](lengths)
@@ -99,34 +103,48 @@ def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> St
     For covariances v[(1 − ρ)C + ρI], C the correlation of `begun`, the likelihood of each share ρ of SHARES is
     taken with v, and the mean where the targets are `centred`, integrated out (flat priors on log v and the mean).
     ρ is its posterior mean, v the estimate from the residuals, raised by 1/n for the mean that is not known.
-    Predictions are then distributed as Student's t with n − 1 degrees of freedom. Where targets do not vary,
-    or the kernel is indefinite, nothing can be estimated.
+    Predictions are then distributed as Student's t with n − 1 degrees of freedom. Targets that do not vary tell
+    nothing, and for an indefinite kernel nothing can be estimated.
 
     References: Rasmussen & Williams (2006), section 2.7; Shah, Wilson & Ghahramani, Student-t processes (2014).
     """
-    n, prior = len(X), begun.kernel.diag(X).mean()
-    if n < 2 or not begun.kernel.positive_semidefinite or not prior > 0:
+    n, prior = len(X), float(begun.kernel.diag(X).mean())
+    varying = (y != y[0]).any(axis=0)
+    if n < 2 or not begun.kernel.positive_semidefinite or not prior > 0 or not varying.any():
         return begun
     values, V = np.linalg.eigh(begun.kernel.block(X) / prior)
-    z, ones = V.T @ ((y - begun.offset) / begun.scale), V.sum(axis=0)
+    z, ones = V.T @ ((y - begun.offset) / begun.scale)[:, varying], V.sum(axis=0)
     spectra = (1.0 - SHARES[:, None]) * np.maximum(values, 0.0) + SHARES[:, None]  # (s, n)
     means, left = _residuals(z, ones, spectra, centred)
-    if not (left > n * np.finfo(float).eps * (z**2).sum(axis=0)).all():
-        return begun
-    freedom = n - 1 if centred else n
-    likelihood = -0.5 * z.shape[1] * np.log(spectra).sum(axis=1) - 0.5 * freedom * np.log(left).sum(axis=1)
+    freedom, q = n - 1 if centred else n, z.shape[1]
+    likelihood = -0.5 * q * np.log(spectra).sum(axis=1) - 0.5 * freedom * np.log(left).sum(axis=1)
     if centred:
-        likelihood -= 0.5 * z.shape[1] * np.log((ones**2 / spectra).sum(axis=1))
-    weights = np.exp(likelihood - likelihood.max())
-    share = float((weights * SHARES).sum() / weights.sum())
+        likelihood -= 0.5 * q * np.log((ones**2 / spectra).sum(axis=1))
+    share = _posterior_mean(SHARES, likelihood)
     means, left = _residuals(z, ones, ((1.0 - share) * np.maximum(values, 0.0) + share)[None, :], centred)
     variance = float(left.mean()) / freedom * (1.0 + 1.0 / n)
-    return Start(
-        begun.offset + begun.scale * means[0],
-        begun.scale,
-        _scaled(begun.kernel, variance * (1.0 - share) / prior),
-        variance * share,
-    )
+    offset = begun.offset.copy()
+    offset[varying] += begun.scale[varying] * means[0]
+    kernel = _scaled(begun.kernel, variance * (1.0 - share) / prior)
+    return Start(offset, begun.scale, kernel, variance * share)
+
+
+def noise_from_few(X: np.ndarray, y: np.ndarray, begun: Start) -> Start:
+    """Estimate the noise alone from a few rows, X (n, d) and y (n, q), for a kernel that stays as it is; O(n³)."""
+    size = float((y**2).mean())
+    if not begun.kernel.positive_semidefinite or not size > 0:
+        return begun
+    values, V = np.linalg.eigh(begun.kernel.block(X) / size)
+    z, noises = V.T @ (y / size**0.5), np.geomspace(1e-4, 10.0, 16)
+    spectra = np.maximum(values, 0.0) + noises[:, None]  # (s, n)
+    left = _residuals(z, V.sum(axis=0), spectra, centred=False)[1]
+    likelihood = -0.5 * (z.shape[1] * np.log(spectra).sum(axis=1) + left.sum(axis=1))
+    return replace(begun, noise=size * _posterior_mean(noises, likelihood))
+
+
+def _posterior_mean(candidates: np.ndarray, log_likelihood: np.ndarray) -> float:
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    return float((weights * candidates).sum() / weights.sum())
 
 
 def _residuals(

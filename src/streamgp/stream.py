@@ -19,27 +19,20 @@ from ._arrays import (
     is_foreign,
     joined,
     namespace,
+    on_host,
     one_blas_thread,
     settle,
     slices,
     to_host,
     zeros,
 )
+from .calibration import FEWEST, Scores
 from .calibration import WINDOW as SCORES
-from .calibration import Scores
 from .errors import InputError, KernelError, NumericalError, ParameterError
 from .guard import Inputs, far_from_the_others
 from .kernels import Affine, Kernel, as_kernel
-from .ledger import Ledger
-from .models import (
-    AffineModel,
-    ExactModel,
-    GatheringModel,
-    Model,
-    PivotedModel,
-    RecursiveModel,
-    SpectralModel,
-)
+from .ledger import Ledger, fingerprints
+from .models import AffineModel, ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
 from .models.base import Recent
 from .models.pivoted import WINDOW
 from .models.window import news
@@ -84,6 +77,10 @@ class Settings:
     mixed_precision: bool
     seed: int
 
+    def gathers(self, n_rows: int) -> bool:
+        """Tell whether so many rows are too few for the basis of rgp."""
+        return self.method == "rgp" and self.basis is None and n_rows < int(self.rank)
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -99,6 +96,8 @@ class Stream:
         That of answers.
     waiting : rows and targets, or None
         The first rows while there are too few to start from.
+    gathered : rows and targets, or None
+        The rows so far while they are too few for the basis of rgp, which is the exact GP until then.
     sample : Reservoir
         What hyperparameters are tuned on.
     centre : (p,)
@@ -129,6 +128,7 @@ class Stream:
     dtype: Any
     like: Array
     waiting: tuple[Array, Array] | None
+    gathered: tuple[Array, Array] | None
     sample: Reservoir
     centre: np.ndarray
     scores: Scores
@@ -166,14 +166,16 @@ class Stream:
         family = settings.kernel if isinstance(settings.kernel, str) else "squared_exponential"
         given = kernel is not None and (noise is not None or kernel.nugget > 0)
         enough = given or X.shape[0] >= WARM_UP
-        # A kernel that is given and not to be tuned stays as it is.
-        few = not enough and not (kernel is not None and settings.tune == "none")
-        start = starting.start(to_host(X).astype(np.float64), to_host(y), kernel, noise, family, few=few)
+        start = starting.start(
+            to_host(X).astype(np.float64), to_host(y), kernel, noise, family,
+            few=not enough, fixed=settings.tune == "none",
+        )  # fmt: skip
         offset, scale = asarray_like(start.offset, y), asarray_like(start.scale, y)
         if settings.tune != "none":
             start = replace(start, kernel=tuning.with_amplitude(start.kernel))
         targets = validation.standardised(y, offset, scale)
         sample = Reservoir.empty(X.shape[1], y.shape[1], settings.seed)
+        fresh = news(X, y)
         stream = cls(
             settings,
             _empty(settings, start.kernel, start.noise, X, y),
@@ -186,7 +188,8 @@ class Stream:
             zeros((0, X.shape[1]), X),
             # Copies: the caller may write its next rows into the same memory.
             None if enough else (copied(X), copied(y)),
-            sample if settings.tune == "none" else sample.add(X, targets),
+            (copied(X), copied(y)) if settings.gathers(X.shape[0]) else None,
+            sample if settings.tune == "none" else sample.add(X, targets, fresh),
             start.kernel.theta,
             Scores.none(y.shape[1], targets),
             # Of many rows: in their own memory, not as a view of all.
@@ -203,12 +206,12 @@ class Stream:
         tuned = stream if isinstance(stream.model, AffineModel) else stream._tuned(anew, X.shape[0])
         if not (tuned.outcome and tuned.outcome.taken):
             tuned = replace(tuned, model=observe(stream.model, X, targets))._weighed()
-        return tuned._scored_afterwards(X, targets)
+        return tuned._scored_afterwards(X, targets, fresh)
 
     @property
     def starting(self) -> bool:
         """Whether rows are still gathered: there is nothing yet that could be merged, unlearned or distributed."""
-        return self.waiting is not None or isinstance(self.model, GatheringModel)
+        return self.waiting is not None or self.gathered is not None
 
     def reach(self, probability: float, *, calibrated: bool) -> Array:
         """Return how many standard deviations an interval reaches; shape (q,).
@@ -218,13 +221,14 @@ class Stream:
         """
         freedom = math.inf if self.waiting is None else max(self.rows_seen - 1.0, 1.0)
         scores = self.scores if calibrated else self.scores.emptied()
-        return scores.reach(probability, self.model.noise, freedom)
+        return scores.reach(probability, self.model.noise, freedom, self.rows_seen)
 
     def learn(self, batch: validation.Batch, forgetting: float) -> Self:
         """Learn the next batch; hyperparameters are tuned before it, so that it is learned with the new ones."""
-        if self.waiting is not None:
-            n = batch.X.shape[0]
-            X, y = joined([self.waiting[0], batch.X]), joined([self.waiting[1], batch.y])
+        first, n = self.waiting or self.gathered, batch.X.shape[0]
+        if first and (self.waiting or not self.settings.gathers(first[0].shape[0] + n)):
+            # All that came from the first rows, units and hyperparameters, comes from more of them now.
+            X, y = joined([first[0], batch.X]), joined([first[1], batch.y])
             begun = type(self).begin(self.settings, batch._replace(X=X, y=y), self.batches + 1)
             return replace(begun, refused=begun.refused[-n:], refusals=self.refusals + begun.refusals)
         if self.settings.guard is None or self.inputs is None:
@@ -267,12 +271,15 @@ class Stream:
     def _learn(self, batch: validation.Batch, forgetting: float) -> Self:
         X, y = batch.X, batch.y
         targets = validation.standardised(y, self.offset, self.scale, X)
-        model = self.model
+        model, gathered = self.model, self.gathered
+        if gathered is not None:
+            gathered, forgetting = (joined([gathered[0], X]), joined([gathered[1], y])), 1.0
         if forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
             model = model.forget(forgetting)
         ahead = replace(
             self,
             model=model,
+            gathered=gathered,
             rows_seen=self.rows_seen + X.shape[0],
             known=forgetting * self.known,
             batches=self.batches + 1,
@@ -282,24 +289,25 @@ class Stream:
             last=(copied(X[-1:, :]), copied(y[-1:, :])),
         )
         fresh = news(X, y, self.last) if self._scores_now(X) or not is_foreign(X) else None
-        # A batch as large as all before makes another model of it: the one that it makes is scored.
-        matures = X.shape[0] >= self.rows_seen
-        if not matures and self._scores_now(X):
-            ahead = replace(ahead, scores=self._scores(X, targets, fresh))
+        # A batch as large as all before makes another model of it: only scores of this batch are kept.
+        matures = (X.shape[0] if fresh is None else fresh.shape[0]) >= self.rows_seen
+        if self._scores_now(X):
+            before = self.scores.emptied() if matures else self.scores
+            ahead = replace(ahead, scores=self._scores(before, X, targets, fresh))
         due = ahead._is_due(X.shape[0])
         if due:
             ahead = ahead._sampled(X, targets, forgetting, fresh)
         if not isinstance(model, AffineModel):
-            ahead = ahead._tuned(model.retuned, X.shape[0])
+            ahead = ahead._tuned(model.retuned, X.shape[0], self.sample)
         model = observe(ahead.model, X, targets)
         settle()
         if not due:
             # A device works on the rows while the host looks at them.
             ahead = ahead._sampled(X, targets, forgetting, fresh)
-        if isinstance(model, PivotedModel) and ahead.scores.noise is not None and not matures:
+        if isinstance(model, PivotedModel) and ahead.scores.noise is not None:
             model = model.with_noise(ahead.scores.noise)
         ahead = replace(ahead, model=model)._weighed()
-        return ahead._scored_afterwards(X, targets) if matures else ahead
+        return ahead._scored_afterwards(X, targets, fresh) if matures else ahead
 
     def _sampled(self, X: Array, targets: Array, forgetting: float, fresh: Array | None) -> Self:
         if self.settings.tune == "none":
@@ -362,12 +370,15 @@ class Stream:
             return replace(after, known=0.0, tuned_at=0)
         return after
 
-    def _scored_afterwards(self, X: Array, targets: Array) -> Self:
-        """Score rows of a batch that was just learned, each left out in turn: as many as scores are kept."""
-        n = X.shape[0]
-        rows = np.random.default_rng([self.settings.seed, 37, self.batches]).permutation(n)[:SCORES]
+    def _scored_afterwards(self, X: Array, targets: Array, fresh: Array | None) -> Self:
+        """Score rows of a batch that was just learned, each left out in turn: as many as scores are kept.
+
+        `fresh` numbers the rows that are no repeats, None: all.
+        """
+        xp, n = namespace(X), X.shape[0]
+        rows = np.arange(n) if fresh is None else to_host(fresh)
+        rows = np.random.default_rng([self.settings.seed, 37, self.batches]).permutation(rows)[:SCORES]
         at = index(np.sort(rows).tolist(), X)
-        xp = namespace(X)
         X, targets = xp.take(X, at, axis=0), xp.take(targets, at, axis=0)
         found = self.model.left_out(X, targets, at + (round(self.model.count) - n))
         if found is None:
@@ -377,7 +388,15 @@ class Stream:
         known = min(self.rows_seen, SAMPLE)
         grown = (1.0 - min(tuned / known, 0.5)) ** -0.5
         scores = self.scores.emptied().add(grown * found.error, found.variance, found.noise)
-        return replace(self, scores=scores)
+        # Rows between others are easier to predict than those that come next: the larger scores are kept.
+        return self if self._exceed(self.scores, scores) else replace(self, scores=scores)
+
+    def _exceed(self, some: Scores, others: Scores) -> bool:
+        """Tell whether intervals of nine in ten reach further by some scores than by others, over all outputs."""
+        if some.count < FEWEST:
+            return False
+        mine, theirs = (namespace(s.errors).sum(s.reach(0.9, self.model.noise)) for s in (some, others))
+        return bool(mine > theirs)
 
     def merged(self, other: Self) -> Self:
         """Add what another stream has learned."""
@@ -418,17 +437,19 @@ class Stream:
         """Tell whether this batch is scored; on a device, where predicting is waited for, not every one is."""
         return not (is_foreign(X) and self.batches > SCORED_ON_DEVICE and self.batches % SCORED_ON_DEVICE)
 
-    def _scores(self, X: Array, targets: Array, fresh: Array | None) -> Scores:
+    def _scores(self, before: Scores, X: Array, targets: Array, fresh: Array | None) -> Scores:
         """Score the newest rows before they are learned, but for repeats (`fresh` numbers the others, None: all)."""
         newest = max(0, X.shape[0] - SCORED)
         X, targets = X[newest:, :], targets[newest:, :]
         mean, variance = self.predict(X)
         xp = namespace(mean)
         variance, error = xp.where(variance > 0, variance, xp.zeros_like(variance)), targets - mean
+        keys = _keys_of(X)
         if fresh is not None:
             at = fresh[fresh >= newest] - newest
             error, variance = xp.take(error, at, axis=0), xp.take(variance, at, axis=0)
-        return self.scores.add(error, variance, self.model.noise)
+            keys = keys if keys is None else keys[to_host(at)]
+        return before.add(error, variance, self.model.noise, keys)
 
     def _is_due(self, coming: int = 0) -> bool:
         """Tell whether to tune now, `coming` rows before they are learned."""
@@ -448,8 +469,13 @@ class Stream:
             "steps": tuning.FEW_STEPS if few else tuning.STEPS,
         }
 
-    def _tuned(self, change: Callable[[Kernel, float], Model], coming: int) -> Self:
-        """Tune the hyperparameters on the sample if it is time to; `change` makes the model of better ones."""
+    def _tuned(
+        self, change: Callable[[Kernel, float], Model], coming: int, learned: Reservoir | None = None
+    ) -> Self:
+        """Tune the hyperparameters on the sample if it is time to; `change` makes the model of better ones.
+
+        `learned` is the sample without the rows that come, if any were learned.
+        """
         if not self._is_due(coming):
             return self
         began, model, sample = time.perf_counter(), self.model, self.sample
@@ -464,7 +490,8 @@ class Stream:
             except NumericalError as error:
                 verdict = f"failed: {error}"
         known = self.model.count + coming
-        return self._noted(model, replace(tuned, verdict=verdict), time.perf_counter() - began, known)
+        outcome = replace(tuned, verdict=verdict)
+        return self._noted(model, outcome, time.perf_counter() - began, known, learned)
 
     def _weighed(self) -> Self:
         """Tune the weights of an affine kernel from the statistics if it is time to; go over to its own factor."""
@@ -487,9 +514,11 @@ class Stream:
                 after = model.settled()
             except NumericalError as error:
                 tuned = replace(tuned, verdict=f"failed: {error}")
-        return self._noted(after, tuned, time.perf_counter() - began, model.count)
+        return self._noted(after, tuned, time.perf_counter() - began, model.count, sample)
 
-    def _noted(self, model: Model, tuned: Tuned, seconds: float, known: float) -> Self:
+    def _noted(
+        self, model: Model, tuned: Tuned, seconds: float, known: float, learned: Reservoir | None
+    ) -> Self:
         outcome = Outcome(
             self.rows_seen, tuned.verdict, tuned.before, tuned.after, tuned.evaluations, seconds
         )
@@ -501,25 +530,28 @@ class Stream:
             known=known,
             outcome=outcome,
             tuning_seconds=self.tuning_seconds + seconds,
-            scores=self._scores_of(model) if outcome.taken else self.scores,
+            scores=self._scores_of(model, learned) if outcome.taken else self.scores,
         )
 
-    def _scores_of(self, model: Model) -> Scores:
+    def _scores_of(self, model: Model, learned: Reservoir | None) -> Scores:
         """Return the scores as the retuned model would have them: errors and variances of rows left out tell how."""
-        if not self.scores.count:
+        if not self.scores.count or learned is None:
             return self.scores.emptied()
-        old, new = (self._left_out(m) for m in (self.model, model))
+        old, new = (self._left_out(m, learned) for m in (self.model, model))
         if old is None or new is None or min(old.error.shape[0], new.error.shape[0]) < COMPARED:
-            return self.scores.retuned(1.0, 1.0, model.noise)
-        errors, variances = new.mean_error / old.mean_error, new.mean_variance / old.mean_variance
-        return self.scores.retuned(errors, variances, model.noise)
+            return self.scores.retuned(1.0, 1.0)
+        return self.scores.retuned(new.mean_error / old.mean_error, new.mean_variance / old.mean_variance)
 
-    def _left_out(self, model: Model) -> LeftOut | None:
+    def _left_out(self, model: Model, learned: Reservoir) -> LeftOut | None:
         if not isinstance(model, RecursiveModel):
             return model.recent_left_out()
         # It keeps no row, but the sample does.
-        X, y = asarray_like(self.sample.X, self.like), asarray_like(self.sample.y, self.scale)
-        return model.left_out(X, y)
+        return model.left_out(asarray_like(learned.X, self.like), asarray_like(learned.y, self.scale))
+
+
+def _keys_of(X: Array) -> np.ndarray | None:
+    """Return what tells rows X (b, d) of equal inputs; None for a device's."""
+    return fingerprints(to_host(X), np.empty((X.shape[0], 0))) if on_host(X) else None
 
 
 def _kept(batch: validation.Batch, rows: np.ndarray) -> validation.Batch:
@@ -566,8 +598,8 @@ def _empty(
         if settings.basis is not None:
             basis = validation.basis(settings.basis, X)
             return RecursiveModel.empty(kernel, noise, rank, basis, y, None)
-        if X.shape[0] < rank:
-            return GatheringModel.empty(kernel, noise, rank, settings.seed, X, y)
+        if settings.gathers(X.shape[0]):
+            return ExactModel.empty(kernel, noise, False, X, y)
         return RecursiveModel.empty(kernel, noise, rank, X, y, (settings.seed, 0))
     if settings.tune != "none" and isinstance(kernel, Affine):
         if settings.variant == "literal":

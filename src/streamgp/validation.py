@@ -211,6 +211,8 @@ def targets_by_name(gp: Any, y: Any, *, reset: bool) -> Any:
 
 def _numeric(values: Any, name: str) -> Any:
     """Refuse what scikit-learn would turn into numbers although it is none: dates, text, records, masked values."""
+    if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
+        values = np.ma.stack(values)  # NumPy itself would forget the masks
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(values))[0])
         raise ValueError(

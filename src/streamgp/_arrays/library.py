@@ -39,6 +39,11 @@ def is_foreign(x: object) -> bool:
     return bool(compat.is_array_api_obj(x)) and not compat.is_numpy_array(x)
 
 
+def on_host(x: Array) -> bool:
+    """Tell whether an array lies in the host's memory, so that `to_host` costs nothing."""
+    return type(x) is np.ndarray or "cpu" in str(compat.device(x)).lower()
+
+
 def asarray_like(values: object, like: Array, dtype: Any = None) -> Array:
     """Bring host values to the library, device and (unless said) dtype of `like`."""
     host = np.array(values, dtype=np.float64)

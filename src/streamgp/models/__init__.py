@@ -3,7 +3,6 @@
 from .affine import AffineModel
 from .base import Model, Prediction
 from .exact import ExactModel
-from .gathering import GatheringModel
 from .pivoted import PivotedModel
 from .recursive import RecursiveModel
 from .spectral import SpectralModel
@@ -11,7 +10,6 @@ from .spectral import SpectralModel
 __all__ = [
     "AffineModel",
     "ExactModel",
-    "GatheringModel",
     "Model",
     "PivotedModel",
     "Prediction",

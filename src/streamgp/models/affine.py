@@ -223,9 +223,9 @@ class AffineModel:
     def _misses(self, X: Array) -> bool:
         """See SpectralModel; of any part."""
         n = int(self.count)
-        if n > self.max_rank + self.oversampling:
-            return False
-        short = [i for i in self._open if self.parts[i].S.shape[0] < min(n, self.max_rank)]
+        ranks = {i: int(self.parts[i].S.shape[0]) for i in self._open}
+        few = n <= self.max_rank + self.oversampling
+        short = [i for i, rank in ranks.items() if rank < min(n, self.max_rank) and (few or not rank)]
         return any(
             misses(self.parts[i].basis, _OnePart(self.kernel, i), self.kernel, self.X, X) for i in short
         )

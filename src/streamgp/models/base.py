@@ -57,7 +57,7 @@ class Summary:
 
 
 def possible(
-    after: NormalEquations, before: NormalEquations, trace_error: float, X: Array, *, known: bool
+    after: NormalEquations, before: NormalEquations, trace_error: float, X: Array, *, known: bool = False
 ) -> NormalEquations:
     """Return the statistics `after` the rows X (b, d) were taken away, if any rows can have them.
 
@@ -72,10 +72,10 @@ def possible(
         not known and (off > rounding or trace_error < -rounding * before.prior_trace)
     ):
         raise InputError(
-            "some of these rows were not learned, or were unlearned before: what is left cannot come from any rows. "
-            "The model is unchanged"
+            "some of these rows were not learned, or not as they are now (rgp: as one batch), or were unlearned "
+            "before: what is left cannot come from any rows. The model is unchanged"
         )
-    return repaired if off > rounding else after
+    return repaired
 
 
 class Recent:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
-from .._arrays import Array, double, eps, namespace, slices
+from .._arrays import Array, clip_below, double, eps, namespace, slices
 from ..errors import InputError
 from ..features import Pivots, whiten
 from ..kernels import Kernel
@@ -35,6 +35,7 @@ class RecursiveModel:
     statistics: NormalEquations
     trace_error: float = 0.0
     was_retuned: bool = False
+    faded: bool = False
     recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
@@ -98,10 +99,14 @@ class RecursiveModel:
         return self.recent.of(X, self.features.transform)
 
     def unlearn(self, X: Array, y: Array, *, known: bool = False) -> Self:
-        """Take a batch away as it was learned; O(b r² + b³ + r³). `known`: its rows are known to have been learned."""
+        """Take a batch away as it was learned; O(b r² + b³ + r³). Rows `known` from other batches do not count."""
         if self.was_retuned:
             raise InputError(
                 "rgp cannot unlearn after a tuning: rows were whitened with another kernel; use tune='none'"
+            )
+        if self.faded:
+            raise InputError(
+                "rgp cannot unlearn after forgetting: it does not know what a row still counts for; use 'pivoted'"
             )
         F = double(self.features.transform(X))
         prior, diagonal = double(self.kernel.block(X)), double(self.kernel.diag(X))
@@ -110,7 +115,7 @@ class RecursiveModel:
         F, y, log_whitening = whiten(F, double(y), prior, self.noise)
         statistics = self.statistics.unlearn(F, y, prior_trace, log_whitening)
         trace_error = self.trace_error - unseen
-        statistics = possible(statistics, self.statistics, trace_error, X, known=known)
+        statistics = possible(statistics, self.statistics, trace_error, X)
         return replace(self, statistics=statistics, trace_error=max(trace_error, 0.0), recent=Recent())
 
     def merge(self, other: Self) -> Self:
@@ -146,7 +151,10 @@ class RecursiveModel:
 
     def left_out(self, X: Array, y: Array, numbers: Array | None = None) -> LeftOut:
         """See Model."""
-        return self._posterior.left_out(self.features.transform(X), y, self.kernel.diag(X), self.noise)
+        F, prior, xp = double(self.features.transform(X)), double(self.kernel.diag(X)), namespace(X)
+        # What the basis cannot see is noise of the row's own: it counts for so much less.
+        unseen = clip_below(prior - xp.vecdot(F, F), 0.0)
+        return self._posterior.left_out(F, y, prior, self.noise, self.noise / (self.noise + unseen))
 
     def recent_left_out(self) -> LeftOut | None:
         """See Model; None, for no row is kept."""
@@ -154,7 +162,8 @@ class RecursiveModel:
 
     def forget(self, rate: float) -> Self:
         """Weigh all that was learned by `rate`; O(r²)."""
-        return replace(self, statistics=self.statistics.forget(rate), trace_error=rate * self.trace_error)
+        statistics = self.statistics.forget(rate)
+        return replace(self, statistics=statistics, trace_error=rate * self.trace_error, faded=True)
 
     def retuned(self, kernel: Kernel, noise: float) -> Self:
         """Go on with another kernel; what was learned of the values at the basis stays. O(r³)."""

@@ -167,7 +167,8 @@ class SpectralModel:
     def _misses(self, X: Array) -> bool:
         """Tell whether new rows X (b, d) see a direction that was dropped although there was room for it."""
         n = int(self.count)
-        if self.literal or self.rank == min(n, self.max_rank) or n > self.max_rank + self.oversampling:
+        many = self.rank > 0 and n > self.max_rank + self.oversampling
+        if self.literal or self.rank == min(n, self.max_rank) or many:
             return False
         return misses(self.factor.U, self.kernel, self.kernel, self.X, X)
 
