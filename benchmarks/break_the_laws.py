@@ -373,8 +373,8 @@ DAMAGE = [
     (
         "hostile 5 fork",
         "locking.py",
-        "    _locks[key] = threading.RLock()\n",
-        "",
+        "        _locks[key] = threading.RLock()\n",
+        "        pass\n",
         "forked_child",
     ),
     (
@@ -429,7 +429,7 @@ DAMAGE = [
     (
         "hostile 8 sample",
         "reservoir.py",
-        "order = order[_nth_copy(rows[order]) < EQUAL]",
+        "order = order[nth_copy(rows[order]) < EQUAL]",
         "pass",
         "stand_still",
     ),

@@ -116,9 +116,12 @@ def test_rgp_is_tuned_while_its_basis_is_gathered_and_saved_bit_for_bit(tmp_path
     np.testing.assert_array_equal(gp.pivots_, X[:200])
     gp.save(tmp_path / "model")
     again = streamgp.load(tmp_path / "model")
+    tunings, seconds = gp._stream.tunings, gp.tuning_seconds_
     for g in (gp, again):
         g.partial_fit(X[200:], y[200:])
     np.testing.assert_array_equal(gp.predict(X), again.predict(X))
+    assert gp._stream.tunings == tunings + 1
+    assert gp.tuning_seconds_ > seconds
 
 
 def test_a_row_of_rgp_is_appended_and_not_all_rows_anew(monkeypatch):

@@ -104,6 +104,17 @@ def fingerprints(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         return _mixed((_mixed(bits) * columns).sum(axis=1, dtype=np.uint64))
 
 
+def nth_copy(rows: np.ndarray) -> np.ndarray:
+    """Return how many of the rows (n, d) before each are equal to it; shape (n,)."""
+    marks = fingerprints(rows, rows[:, :0])
+    order = np.argsort(marks, kind="stable")
+    ordered = marks[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    out = np.empty(marks.size, dtype=np.int64)
+    out[order] = np.arange(marks.size) - np.repeat(starts, np.diff(np.append(starts, marks.size)))
+    return out
+
+
 def _mixed(bits: np.ndarray) -> np.ndarray:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from ._arrays import Array, index, namespace, to_host
-from .ledger import fingerprints
+from .ledger import nth_copy
 
 # Rows that are kept; a tuning's evaluation is O(SAMPLE³).
 SAMPLE = 500
@@ -94,7 +94,7 @@ class Reservoir:
         rows, targets = (to_host(xp.take(v, at, axis=0)).astype(np.float64) for v in (X, y))
         rows = np.concatenate([self.X, rows])
         order = np.argsort(keys, kind="stable")
-        order = order[_nth_copy(rows[order]) < EQUAL]
+        order = order[nth_copy(rows[order]) < EQUAL]
         kept = np.sort(order[:SAMPLE])
         return replace(
             self,
@@ -103,17 +103,6 @@ class Reservoir:
             keys=keys[kept],
             seen=self.seen + b,
         )
-
-
-def _nth_copy(rows: np.ndarray) -> np.ndarray:
-    """Return how many of the rows (n, d) before each are equal to it; shape (n,)."""
-    marks = fingerprints(rows, rows[:, :0])
-    order = np.argsort(marks, kind="stable")
-    ordered = marks[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    out = np.empty(marks.size, dtype=np.int64)
-    out[order] = np.arange(marks.size) - np.repeat(starts, np.diff(np.append(starts, marks.size)))
-    return out
 
 
 def _keys(seed: int, first: int, n: int, block: int = 256) -> np.ndarray:

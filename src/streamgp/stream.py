@@ -26,12 +26,12 @@ from ._arrays import (
     to_host,
     zeros,
 )
-from .calibration import FEWEST, Scores
+from .calibration import EQUAL, FEWEST, Scores
 from .calibration import WINDOW as SCORES
 from .errors import InputError, KernelError, NumericalError, ParameterError
 from .guard import Inputs, far_from_the_others
 from .kernels import Affine, Kernel, as_kernel
-from .ledger import Ledger, fingerprints
+from .ledger import Ledger, fingerprints, nth_copy
 from .models import AffineModel, ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
 from .models.base import Recent
 from .models.pivoted import WINDOW
@@ -230,7 +230,13 @@ class Stream:
             # All that came from the first rows, units and hyperparameters, comes from more of them now.
             X, y = joined([first[0], batch.X]), joined([first[1], batch.y])
             begun = type(self).begin(self.settings, batch._replace(X=X, y=y), self.batches + 1)
-            return replace(begun, refused=begun.refused[-n:], refusals=self.refusals + begun.refusals)
+            return replace(
+                begun,
+                refused=begun.refused[-n:],
+                refusals=self.refusals + begun.refusals,
+                tunings=self.tunings + begun.tunings,
+                tuning_seconds=self.tuning_seconds + begun.tuning_seconds,
+            )
         if self.settings.guard is None or self.inputs is None:
             return self._learn(batch, forgetting)
         refused = self._impossible(batch, self.settings.guard)
@@ -377,7 +383,10 @@ class Stream:
         """
         xp, n = namespace(X), X.shape[0]
         rows = np.arange(n) if fresh is None else to_host(fresh)
-        rows = np.random.default_rng([self.settings.seed, 37, self.batches]).permutation(rows)[:SCORES]
+        rows = np.random.default_rng([self.settings.seed, 37, self.batches]).permutation(rows)
+        if on_host(X):
+            rows = rows[nth_copy(to_host(X)[rows]) < EQUAL]
+        rows = rows[:SCORES]
         at = index(np.sort(rows).tolist(), X)
         X, targets = xp.take(X, at, axis=0), xp.take(targets, at, axis=0)
         found = self.model.left_out(X, targets, at + (round(self.model.count) - n))
