@@ -422,8 +422,8 @@ DAMAGE = [
     (
         "hostile 8 equal inputs",
         "calibration.py",
-        "kept[np.flatnonzero(keys == key)[:-EQUAL]] = False",
-        "pass",
+        "            gone[at] = True\n",
+        "            pass\n",
         "stand_still or equal_inputs_are_bounded",
     ),
     (

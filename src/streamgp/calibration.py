@@ -127,14 +127,28 @@ class Scores:
 
         Of equal inputs only the last EQUAL are kept: where inputs stand still, others must not be forgotten.
         """
-        all_keys = np.concatenate([self.keys, keys])
-        kept = _last_of_each(all_keys, keys)[-WINDOW:]
-        parts = ((self.errors, errors), (self.variances, variances), (self.noises, noises))
-        both = [joined(pair) for pair in parts]
-        if kept.size < all_keys.size:
-            at = index(kept.tolist(), errors)
-            both = [namespace(errors).take(v, at, axis=0) for v in both]
-        return replace(self, errors=both[0], variances=both[1], noises=both[2], keys=all_keys[kept])
+        gone = _superfluous(self.keys, keys)
+        old, new = (self.errors, self.variances, self.noises), (errors, variances, noises)
+        old_keys = self.keys
+        if gone is not None:
+            kept = np.flatnonzero(~gone)
+            newest = kept[kept >= old_keys.size] - old_keys.size
+            kept = kept[kept < old_keys.size]
+            old, new = (
+                tuple(namespace(v).take(v, index(at.tolist(), v), axis=0) for v in part)
+                for part, at in ((old, kept), (new, newest))
+            )
+            old_keys, keys = old_keys[kept], keys[newest]
+        first = max(0, old_keys.size + keys.size - WINDOW)
+        cut = max(0, first - old_keys.size)  # of the new rows, where they alone are too many
+        both = [joined([a[first:, ...], b[cut:, ...]]) for a, b in zip(old, new, strict=True)]
+        return replace(
+            self,
+            errors=both[0],
+            variances=both[1],
+            noises=both[2],
+            keys=np.concatenate([old_keys[first:], keys[cut:]]),
+        )
 
     def retuned(self, error_ratio: float, variance_ratio: float) -> Self:
         """Return the scores after a tuning that changed errors and variances so; the noise is estimated anew."""
@@ -182,16 +196,21 @@ def _unknown(n: int) -> np.ndarray:
     return np.zeros(n, dtype=np.uint64)
 
 
-def _last_of_each(keys: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Return the places among `keys` (w,) of all but the oldest where one of the `new` keys stands over EQUAL times."""
-    kept = np.ones(keys.size, dtype=bool)
-    found, counts = np.unique(new[new != 0], return_counts=True)
-    # A single row is the usual case: then one comparison.
-    if found.size > 1:
-        found = found[(counts > 1) | np.isin(found, keys[: keys.size - new.size])]
-    for key in found:
-        kept[np.flatnonzero(keys == key)[:-EQUAL]] = False
-    return np.flatnonzero(kept)
+def _superfluous(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
+    """Tell which of the `old` and `new` keys, one after the other, stand there EQUAL times later on; None if none."""
+    candidates = new[new != 0]
+    if candidates.size > 1:
+        candidates, counts = np.unique(candidates, return_counts=True)
+        candidates = candidates[(counts > 1) | np.isin(candidates, old)]
+    gone, keys = None, None
+    for key in candidates:
+        if keys is None:
+            keys = np.concatenate([old, new])
+        at = np.flatnonzero(keys == key)[:-EQUAL]
+        if at.size:
+            gone = np.zeros(keys.size, dtype=bool) if gone is None else gone
+            gone[at] = True
+    return gone
 
 
 def student(probability: float, freedom: float) -> float:
