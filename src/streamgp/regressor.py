@@ -57,7 +57,7 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     noise : float or "auto"
         Variance of the noise on y, held as given. "auto": it starts at the white noise in `kernel`, or at a tenth
         of the variance of y in the first rows, and is tuned with the kernel; with tune="none", pivoted estimates
-        it from its statistics as it learns.
+        it from its statistics as it learns. While there are fewer than 50 rows it is estimated from them.
     tune : {"doubling", "initial", "hybrid", "continuous", "none"}
         When hyperparameters are tuned: whenever the number of rows has doubled, or, with `forgetting`, half of what
         still counts is new; at the first `initial_batches` batches; at every batch; never. For srmf and brmf the
@@ -285,8 +285,15 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def unlearn(self, X: Any, y: Any) -> Self:
         """Take rows away that were learned before, X (b, d) and y (b,) or (b, q) (pivoted, rgp).
 
-        Exact for pivoted where neither pivots nor hyperparameters have changed since they were learned, or with
-        memory="rows"; for rgp where they are a batch as it was learned and nothing was tuned since.
+        Exact for pivoted if they are among the last 500 rows, or with memory="rows", or where neither pivots nor
+        hyperparameters have changed since they were learned; for rgp where they are a batch as it was learned.
+
+        Raises
+        ------
+        InputError
+            With the model unchanged, where a row is known not to be there: it was never learned, or was unlearned
+            before. That is known of the last 10,000 rows, and of older ones where what is left could not come from
+            any rows. rgp also refuses after a tuning or after forgetting.
         """
         check_is_fitted(self)
         if distributed.is_lazy(X):
@@ -340,7 +347,8 @@ class StreamingGPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Leave the noise out: the spread of the function alone.
         calibrated : bool
             Let intervals reach as far as that share of the last rows asked for, each predicted before it was
-            learned; False for the Gaussian process's own, which `latent` intervals always are.
+            learned or, of a first or very large batch, with that row left out; False for the Gaussian process's own,
+            which `latent` intervals always are.
 
         Returns
         -------
