@@ -6,8 +6,8 @@ first, so |y − mean|/std is known for the last rows; the interval reaches as f
 promises (split conformal prediction with weights that fade, which follows drift).
 
 Scores belong to the model that gave them. A batch as large as all rows before it is scored by leave-one-out after
-it was learned, and replaces all earlier scores; a tuning rescales them. A row equal to the one before it tells
-nothing new and is not scored.
+it was learned, and replaces all earlier scores; a tuning rescales them. Rows whose inputs have stood still for long
+tell nothing of others and are not scored.
 
 References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World (2005). Barber, Candès, Ramdas &
 Tibshirani, Conformal prediction beyond exchangeability, Annals of Statistics 51 (2023).
@@ -23,7 +23,7 @@ from typing import Self
 import numpy as np
 from scipy.special import stdtrit
 
-from ._arrays import Array, asarray_like, index, joined, namespace, zeros
+from ._arrays import Array, asarray_like, joined, namespace, zeros
 
 # Rows that are looked back on, and after how many of them a score counts for 1/e.
 WINDOW = 1000
@@ -32,8 +32,6 @@ FADING = 300.0
 MEMORY = 500.0
 # An error beyond so many standard deviations counts as one of that many.
 FAR = 5.0
-# Scores that are kept of rows with equal inputs: as many as are needed to tell anything.
-EQUAL = 50
 # Scores below this are rounding.
 NOTHING = 1e-9
 # With fewer scores than this the quantile of Student's t stands.
@@ -53,8 +51,6 @@ class Scores:
         |y − mean|, the newest last.
     variances, noises : (w,)
         Of the function, without noise; of the noise then.
-    keys : (w,) of uint64
-        What tells rows of equal inputs, 0 if that is not known; on the host.
     sums, weight
         Of the regression of squared errors on the function's own variance, and the number of rows; older ones
         fade away.
@@ -65,7 +61,6 @@ class Scores:
     errors: Array
     variances: Array
     noises: Array
-    keys: np.ndarray
     sums: tuple[float, ...] = (0.0,) * 5
     weight: float = 0.0
     unit: float = 0.0
@@ -73,11 +68,11 @@ class Scores:
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
         """Return the scores of no rows."""
-        return cls(zeros((0, n_outputs), like), zeros((0,), like), zeros((0,), like), _unknown(0))
+        return cls(zeros((0, n_outputs), like), zeros((0,), like), zeros((0,), like))
 
     def emptied(self) -> Self:
         """Return the scores of no rows."""
-        return type(self)(self.errors[:0, :], self.variances[:0], self.noises[:0], self.keys[:0])
+        return type(self)(self.errors[:0, :], self.variances[:0], self.noises[:0])
 
     @property
     def count(self) -> int:
@@ -98,7 +93,7 @@ class Scores:
         gamma = min(max(slope / spread, 0.0), 1.0) if spread > 1e-12 * wvv else 1.0
         return self.unit * (we - gamma * wv) / w
 
-    def add(self, error: Array, variance: Array, noise: float, keys: np.ndarray | None = None) -> Self:
+    def add(self, error: Array, variance: Array, noise: float) -> Self:
         """See more rows: y − mean (b, q), the variance of the function (b,), not below zero, and of the noise."""
         xp, b = namespace(error), error.shape[0]
         if not b:
@@ -111,52 +106,30 @@ class Scores:
         share = variance / unit
         new = (w, w * share, w * share**2, w * squared, w * share * squared)
         return replace(
-            self._joined(
-                xp.abs(error),
-                variance,
-                xp.zeros_like(variance) + noise,
-                _unknown(b) if keys is None else keys,
-            ),
+            self._joined(xp.abs(error), variance, xp.zeros_like(variance) + noise),
             sums=tuple(fading * old + float(xp.sum(v)) for old, v in zip(self.sums, new, strict=True)),
             weight=fading * self.weight + b,
             unit=unit,
         )
 
-    def _joined(self, errors: Array, variances: Array, noises: Array, keys: np.ndarray) -> Self:
-        """Put newer errors (b, q), variances (b,), noises (b,) and keys (b,) after these; keep the last WINDOW.
-
-        Of equal inputs only the last EQUAL are kept: where inputs stand still, others must not be forgotten.
-        """
-        gone = _superfluous(self.keys, keys)
-        old, new = (self.errors, self.variances, self.noises), (errors, variances, noises)
-        old_keys = self.keys
-        if gone is not None:
-            kept = np.flatnonzero(~gone)
-            newest = kept[kept >= old_keys.size] - old_keys.size
-            kept = kept[kept < old_keys.size]
-            old, new = (
-                tuple(namespace(v).take(v, index(at.tolist(), v), axis=0) for v in part)
-                for part, at in ((old, kept), (new, newest))
-            )
-            old_keys, keys = old_keys[kept], keys[newest]
-        first = max(0, old_keys.size + keys.size - WINDOW)
-        cut = max(0, first - old_keys.size)  # of the new rows, where they alone are too many
-        both = [joined([a[first:, ...], b[cut:, ...]]) for a, b in zip(old, new, strict=True)]
+    def _joined(self, errors: Array, variances: Array, noises: Array) -> Self:
+        """Put newer errors (b, q), variances (b,) and noises (b,) after these, and keep the last WINDOW."""
+        kept = max(0, self.count + errors.shape[0] - WINDOW)
+        newest = max(0, errors.shape[0] - WINDOW)
         return replace(
             self,
-            errors=both[0],
-            variances=both[1],
-            noises=both[2],
-            keys=np.concatenate([old_keys[first:], keys[cut:]]),
+            errors=joined([self.errors[kept:, :], errors[newest:, :]]),
+            variances=joined([self.variances[kept:], variances[newest:]]),
+            noises=joined([self.noises[kept:], noises[newest:]]),
         )
 
     def retuned(self, error_ratio: float, variance_ratio: float) -> Self:
         """Return the scores after a tuning that changed errors and variances so; the noise is estimated anew."""
-        return type(self)(self.errors * error_ratio, self.variances * variance_ratio, self.noises, self.keys)
+        return type(self)(self.errors * error_ratio, self.variances * variance_ratio, self.noises)
 
     def merge(self, other: Self) -> Self:
         """Look back on the rows of another stream, too."""
-        both = other._joined(self.errors, self.variances, self.noises, self.keys)
+        both = other._joined(self.errors, self.variances, self.noises)
         return replace(both, sums=self.sums, weight=self.weight, unit=self.unit)
 
     def reach(
@@ -190,27 +163,6 @@ class Scores:
         found = xp.take_along_axis(xp.take_along_axis(values, order, axis=0), at[None, :], axis=0)[0, :]
         # Targets that never varied were predicted without an error, which says nothing of the next.
         return xp.where(found > NOTHING, found, out)
-
-
-def _unknown(n: int) -> np.ndarray:
-    return np.zeros(n, dtype=np.uint64)
-
-
-def _superfluous(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
-    """Tell which of the `old` and `new` keys, one after the other, stand there EQUAL times later on; None if none."""
-    candidates = new[new != 0]
-    if candidates.size > 1:
-        candidates, counts = np.unique(candidates, return_counts=True)
-        candidates = candidates[(counts > 1) | np.isin(candidates, old)]
-    gone, keys = None, None
-    for key in candidates:
-        if keys is None:
-            keys = np.concatenate([old, new])
-        at = np.flatnonzero(keys == key)[:-EQUAL]
-        if at.size:
-            gone = np.zeros(keys.size, dtype=bool) if gone is None else gone
-            gone[at] = True
-    return gone
 
 
 def student(probability: float, freedom: float) -> float:

@@ -51,12 +51,13 @@ class Ledger:
             return self.incomplete()
         new = fingerprints(to_host(X), to_host(y))
         listed = self._keep(np.concatenate([self.learned, new]), self.complete)
-        return listed if not self.removed.size else replace(listed, removed=np.setdiff1d(self.removed, new))
+        return listed if not self.removed.size else replace(listed, removed=_without(self.removed, new))
 
     def merge(self, other: Self) -> Self:
         """List the rows of another stream, too."""
         both = self._keep(np.concatenate([other.learned, self.learned]), self.complete and other.complete)
         removed = np.concatenate([other.removed, self.removed])[-KEPT:]
+        removed = _without(removed, both.learned)  # what one has unlearned the other may know
         return replace(both, removed=removed, recurring=self.recurring or other.recurring)
 
     def _keep(self, learned: np.ndarray, complete: bool) -> Self:
@@ -104,15 +105,8 @@ def fingerprints(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         return _mixed((_mixed(bits) * columns).sum(axis=1, dtype=np.uint64))
 
 
-def nth_copy(rows: np.ndarray) -> np.ndarray:
-    """Return how many of the rows (n, d) before each are equal to it; shape (n,)."""
-    marks = fingerprints(rows, rows[:, :0])
-    order = np.argsort(marks, kind="stable")
-    ordered = marks[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    out = np.empty(marks.size, dtype=np.int64)
-    out[order] = np.arange(marks.size) - np.repeat(starts, np.diff(np.append(starts, marks.size)))
-    return out
+def _without(some: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return some[~np.isin(some, others)]
 
 
 def _mixed(bits: np.ndarray) -> np.ndarray:

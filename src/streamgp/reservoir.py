@@ -9,19 +9,16 @@ from typing import Self
 import numpy as np
 
 from ._arrays import Array, index, namespace, to_host
-from .ledger import nth_copy
 
 # Rows that are kept; a tuning's evaluation is O(SAMPLE³).
 SAMPLE = 500
-# Of rows with equal inputs so many are kept: a sensor that stands still says nothing of the noise elsewhere.
-EQUAL = 50
 
 
 @dataclass(frozen=True)
 class Reservoir:
     """A uniform sample of all rows seen, the same however they were cut into batches.
 
-    Each row draws a key from (seed, its number); the rows of the smallest keys stay, EQUAL of those with equal inputs.
+    Each row draws a key from (seed, its number); the rows of the smallest keys stay.
 
     Attributes
     ----------
@@ -93,9 +90,7 @@ class Reservoir:
         keys = np.concatenate([self.keys, keys[chosen]])
         rows, targets = (to_host(xp.take(v, at, axis=0)).astype(np.float64) for v in (X, y))
         rows = np.concatenate([self.X, rows])
-        order = np.argsort(keys, kind="stable")
-        order = order[nth_copy(rows[order]) < EQUAL]
-        kept = np.sort(order[:SAMPLE])
+        kept = np.sort(np.argsort(keys, kind="stable")[:SAMPLE])
         return replace(
             self,
             X=rows[kept],

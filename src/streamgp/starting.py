@@ -114,6 +114,8 @@ def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> St
         return begun
     values, V = np.linalg.eigh(begun.kernel.block(X) / prior)
     z, ones = V.T @ ((y - begun.offset) / begun.scale)[:, varying], V.sum(axis=0)
+    size = float(np.abs(z).max())
+    z = z / size  # so that no square leaves the range of numbers
     spectra = (1.0 - SHARES[:, None]) * np.maximum(values, 0.0) + SHARES[:, None]  # (s, n)
     means, left = _residuals(z, ones, spectra, centred)
     freedom, q = n - 1 if centred else n, z.shape[1]
@@ -122,17 +124,18 @@ def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> St
         likelihood -= 0.5 * q * np.log((ones**2 / spectra).sum(axis=1))
     share = _posterior_mean(SHARES, likelihood)
     means, left = _residuals(z, ones, ((1.0 - share) * np.maximum(values, 0.0) + share)[None, :], centred)
-    variance = float(left.mean()) / freedom * (1.0 + 1.0 / n)
+    variance = size * (float(left.mean()) / freedom * (1.0 + 1.0 / n)) * size
     offset = begun.offset.copy()
-    offset[varying] += begun.scale[varying] * means[0]
+    offset[varying] += begun.scale[varying] * (size * means[0])
     kernel = _scaled(begun.kernel, variance * (1.0 - share) / prior)
     return Start(offset, begun.scale, kernel, variance * share)
 
 
 def noise_from_few(X: np.ndarray, y: np.ndarray, begun: Start) -> Start:
     """Estimate the noise alone from a few rows, X (n, d) and y (n, q), for a kernel that stays as it is; O(n³)."""
-    size = float((y**2).mean())
-    if not begun.kernel.positive_semidefinite or not size > 0:
+    with np.errstate(over="ignore", under="ignore"):
+        size = float((y**2).mean())
+    if not begun.kernel.positive_semidefinite or not 0 < size < np.inf:
         return begun
     values, V = np.linalg.eigh(begun.kernel.block(X) / size)
     z, noises = V.T @ (y / size**0.5), np.geomspace(1e-4, 10.0, 16)

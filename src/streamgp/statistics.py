@@ -380,15 +380,14 @@ class LeftOut:
     noise: float
 
     @property
-    def mean_error(self) -> float:
-        """The mean size of the errors, never zero."""
-        xp = namespace(self.error)
-        return max(float(xp.mean(xp.abs(self.error))), 1e-300)
+    def typical_error(self) -> float:
+        """The median size of the errors, never zero."""
+        return max(float(np.median(np.abs(to_host(self.error)))), 1e-300)
 
     @property
-    def mean_variance(self) -> float:
-        """The mean of the variances, never zero."""
-        return max(float(namespace(self.variance).mean(self.variance)), 1e-300)
+    def typical_variance(self) -> float:
+        """The median of the variances, never zero."""
+        return max(float(np.median(to_host(self.variance))), 1e-300)
 
     def log_density(self) -> float:
         """Return the mean log density of the targets, but for a constant."""

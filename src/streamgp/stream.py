@@ -19,23 +19,22 @@ from ._arrays import (
     is_foreign,
     joined,
     namespace,
-    on_host,
     one_blas_thread,
     settle,
     slices,
     to_host,
     zeros,
 )
-from .calibration import EQUAL, FEWEST, Scores
+from .calibration import FEWEST, Scores
 from .calibration import WINDOW as SCORES
 from .errors import InputError, KernelError, NumericalError, ParameterError
 from .guard import Inputs, far_from_the_others
 from .kernels import Affine, Kernel, as_kernel
-from .ledger import Ledger, fingerprints, nth_copy
+from .ledger import Ledger
 from .models import AffineModel, ExactModel, Model, PivotedModel, RecursiveModel, SpectralModel
 from .models.base import Recent
 from .models.pivoted import WINDOW
-from .models.window import news
+from .models.window import STILL, moving
 from .reservoir import SAMPLE, Reservoir
 from .statistics import LeftOut
 from .tuning import Outcome, Tuned
@@ -44,8 +43,6 @@ from .tuning import Outcome, Tuned
 WARM_UP = 50
 # Noise that is estimated anew does not fall below this share of where it started.
 LEAST_NOISE = 1e-4
-# Fewer rows left out do not tell what a tuning has changed.
-COMPARED = 20
 # Rows predicted at once: bounds the memory that a large batch needs.
 CHUNK = 2000
 # Of a batch, the last rows that are scored before they are learned.
@@ -114,8 +111,10 @@ class Stream:
         How many in all.
     ledger : Ledger
         Which rows were learned, for `unlearn` to refuse others.
-    last : (1, d) and (1, q), or None
-        The last row, to tell repeats of it.
+    last : (1, d) or None
+        The last row.
+    still : int
+        For how many rows inputs have been equal to it.
     """
 
     settings: Settings
@@ -141,7 +140,8 @@ class Stream:
     refused: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     refusals: int = 0
     ledger: Ledger = field(default_factory=Ledger.empty)
-    last: tuple[Array, Array] | None = None
+    last: Array | None = None
+    still: int = 0
     recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
@@ -175,7 +175,7 @@ class Stream:
             start = replace(start, kernel=tuning.with_amplitude(start.kernel))
         targets = validation.standardised(y, offset, scale)
         sample = Reservoir.empty(X.shape[1], y.shape[1], settings.seed)
-        fresh = news(X, y)
+        fresh, still = moving(X, alone=True)
         stream = cls(
             settings,
             _empty(settings, start.kernel, start.noise, X, y),
@@ -193,7 +193,8 @@ class Stream:
             start.kernel.theta,
             Scores.none(y.shape[1], targets),
             # Of many rows: in their own memory, not as a view of all.
-            last=(copied(X[-1:, :]), copied(y[-1:, :])),
+            last=copied(X[-1:, :]),
+            still=still,
             ledger=Ledger.empty().add(X, y),
         )
         if not enough:
@@ -282,6 +283,9 @@ class Stream:
             gathered, forgetting = (joined([gathered[0], X]), joined([gathered[1], y])), 1.0
         if forgetting != 1 and isinstance(model, PivotedModel | RecursiveModel):
             model = model.forget(forgetting)
+        fresh, still = None, 0
+        if self._scores_now(X) or not is_foreign(X):
+            fresh, still = moving(X, self.last, self.still, alone=self.still >= self.rows_seen)
         ahead = replace(
             self,
             model=model,
@@ -292,9 +296,9 @@ class Stream:
             outcome=None,
             recent=Recent(),
             ledger=self.ledger.add(X, y),
-            last=(copied(X[-1:, :]), copied(y[-1:, :])),
+            last=copied(X[-1:, :]),
+            still=still,
         )
-        fresh = news(X, y, self.last) if self._scores_now(X) or not is_foreign(X) else None
         # A batch as large as all before makes another model of it: only scores of this batch are kept.
         matures = (X.shape[0] if fresh is None else fresh.shape[0]) >= self.rows_seen
         if self._scores_now(X):
@@ -346,6 +350,7 @@ class Stream:
             scores=self.scores.emptied(),
             ledger=ledger,
             last=None,
+            still=0,
             recent=Recent(),
         )
         return after._judged_by_window() if isinstance(model, PivotedModel) else after
@@ -379,13 +384,11 @@ class Stream:
     def _scored_afterwards(self, X: Array, targets: Array, fresh: Array | None) -> Self:
         """Score rows of a batch that was just learned, each left out in turn: as many as scores are kept.
 
-        `fresh` numbers the rows that are no repeats, None: all.
+        Only those of the numbers `fresh`, None for all.
         """
         xp, n = namespace(X), X.shape[0]
         rows = np.arange(n) if fresh is None else to_host(fresh)
         rows = np.random.default_rng([self.settings.seed, 37, self.batches]).permutation(rows)
-        if on_host(X):
-            rows = rows[nth_copy(to_host(X)[rows]) < EQUAL]
         rows = rows[:SCORES]
         at = index(np.sort(rows).tolist(), X)
         X, targets = xp.take(X, at, axis=0), xp.take(targets, at, axis=0)
@@ -422,6 +425,7 @@ class Stream:
             scores=self.scores.merge(other.scores),
             ledger=self.ledger.merge(other.ledger),
             last=None,
+            still=0,
             recent=Recent(),
         )
 
@@ -447,18 +451,16 @@ class Stream:
         return not (is_foreign(X) and self.batches > SCORED_ON_DEVICE and self.batches % SCORED_ON_DEVICE)
 
     def _scores(self, before: Scores, X: Array, targets: Array, fresh: Array | None) -> Scores:
-        """Score the newest rows before they are learned, but for repeats (`fresh` numbers the others, None: all)."""
+        """Score the newest rows before they are learned: those of the numbers `fresh`, None for all."""
         newest = max(0, X.shape[0] - SCORED)
         X, targets = X[newest:, :], targets[newest:, :]
         mean, variance = self.predict(X)
         xp = namespace(mean)
         variance, error = xp.where(variance > 0, variance, xp.zeros_like(variance)), targets - mean
-        keys = _keys_of(X)
         if fresh is not None:
             at = fresh[fresh >= newest] - newest
             error, variance = xp.take(error, at, axis=0), xp.take(variance, at, axis=0)
-            keys = keys if keys is None else keys[to_host(at)]
-        return before.add(error, variance, self.model.noise, keys)
+        return before.add(error, variance, self.model.noise)
 
     def _is_due(self, coming: int = 0) -> bool:
         """Tell whether to tune now, `coming` rows before they are learned."""
@@ -547,20 +549,17 @@ class Stream:
         if not self.scores.count or learned is None:
             return self.scores.emptied()
         old, new = (self._left_out(m, learned) for m in (self.model, model))
-        if old is None or new is None or min(old.error.shape[0], new.error.shape[0]) < COMPARED:
+        if old is None or new is None or min(old.error.shape[0], new.error.shape[0]) <= STILL:
             return self.scores.retuned(1.0, 1.0)
-        return self.scores.retuned(new.mean_error / old.mean_error, new.mean_variance / old.mean_variance)
+        return self.scores.retuned(
+            new.typical_error / old.typical_error, new.typical_variance / old.typical_variance
+        )
 
     def _left_out(self, model: Model, learned: Reservoir) -> LeftOut | None:
         if not isinstance(model, RecursiveModel):
             return model.recent_left_out()
         # It keeps no row, but the sample does.
         return model.left_out(asarray_like(learned.X, self.like), asarray_like(learned.y, self.scale))
-
-
-def _keys_of(X: Array) -> np.ndarray | None:
-    """Return what tells rows X (b, d) of equal inputs; None for a device's."""
-    return fingerprints(to_host(X), np.empty((X.shape[0], 0))) if on_host(X) else None
 
 
 def _kept(batch: validation.Batch, rows: np.ndarray) -> validation.Batch:

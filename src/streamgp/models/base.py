@@ -10,7 +10,7 @@ from .._arrays import Array, eps, index, namespace
 from ..errors import InputError
 from ..kernels import Kernel
 from ..statistics import LeftOut, NormalEquations, Posterior
-from .window import news
+from .window import moving
 
 T = TypeVar("T")
 
@@ -160,10 +160,10 @@ class Model(Protocol):
 def last_left_out(model: Model, X: Array, y: Array) -> LeftOut | None:
     """Predict the last RECENT of all rows that a model has learned, X (n, d) and y (n, q), each left out in turn.
 
-    Repeats are passed over.
+    Rows whose inputs stood still are passed over.
     """
     xp, n = namespace(X), X.shape[0]
-    fresh = news(X, y)
+    fresh = moving(X)[0] if n else None
     numbers = index(range(n), X) if fresh is None else fresh
     numbers = numbers[max(0, numbers.shape[0] - RECENT) :]
     return model.left_out(xp.take(X, numbers, axis=0), xp.take(y, numbers, axis=0), numbers)

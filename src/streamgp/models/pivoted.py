@@ -36,7 +36,7 @@ from ..lowrank import Complement
 from ..statistics import Conditioned, LeftOut, NormalEquations, Posterior
 from . import choice
 from .base import Prediction, Recent, Summary, possible
-from .window import Rows, news, without
+from .window import Rows, moving, without
 
 # Rows that are summed up at once.
 SUMMED = 8192
@@ -414,10 +414,10 @@ class PivotedModel:
         return self._folded.posterior.left_out(F, y, self.kernel.diag(X), self.noise)
 
     def recent_left_out(self) -> LeftOut:
-        """See Model; of the window, but for rows that were unlearned and repeats."""
+        """See Model; of the window, but for rows that were unlearned or whose inputs stood still."""
         model, xp = self._folded, namespace(self.window.X)
         kept = to_host(model.window.weights) > 0
-        fresh = news(model.window.X, model.window.y)
+        fresh = moving(model.window.X)[0] if model.window.count else None
         if fresh is not None:
             kept &= np.isin(np.arange(kept.size), to_host(fresh))
         rows = model.window.at(np.flatnonzero(kept).tolist())

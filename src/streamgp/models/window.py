@@ -8,6 +8,9 @@ import numpy as np
 
 from .._arrays import Array, asarray_like, copied, double, index, joined, namespace, to_host
 
+# Rows whose inputs have stood still for so long are no news.
+STILL = 50
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -65,17 +68,37 @@ def without(window: Rows, X: Array, y: Array) -> tuple[Array, Array, bool]:
     return asarray_like(weights, window.weights), asarray_like(gone, window.weights), found
 
 
-def news(X: Array, y: Array, before: tuple[Array, Array] | None = None) -> Array | None:
-    """Return the numbers of the rows of X (b, d), y (b, q) that differ from the row before; None if all do.
+def moving(
+    X: Array, last: Array | None = None, still: int = 0, alone: bool = False
+) -> tuple[Array | None, int]:
+    """Return the numbers of the rows of X (b, d) whose inputs had not stood still for STILL rows; None if all are.
 
-    `before` holds the last row of the batch before, (1, d) and (1, q). A stuck sensor sends the same row again
-    and again; that the model predicts it ever better says nothing of other rows.
+    A stuck sensor sends the same inputs again and again; that the model predicts them ever better says nothing of
+    other rows. Where inputs have never changed there are no others.
+
+    Parameters
+    ----------
+    last : (1, d), optional
+        The row before.
+    still : int
+        For how many rows inputs have been equal to it.
+    alone : bool
+        Whether no other inputs were ever seen.
+
+    Returns
+    -------
+    numbers, and for how many rows inputs have stood still after the last one
     """
-    xp = namespace(X)
-    equal = xp.all(X[1:, :] == X[:-1, :], axis=1) & xp.all(y[1:, :] == y[:-1, :], axis=1)
-    first = before is not None and bool(
-        xp.all(X[0, :] == before[0][0, :]) and xp.all(y[0, :] == before[1][0, :])
-    )
-    if not first and not bool(xp.any(equal)):
-        return None
-    return index(np.flatnonzero(np.append(not first, ~to_host(equal))).tolist(), X)
+    xp, b = namespace(X), X.shape[0]
+    goes_on = last is not None and bool(xp.all(X[0, :] == last[0, :]))
+    equal = np.append(goes_on, to_host(xp.all(X[1:, :] == X[:-1, :], axis=1)))
+    if not equal.any():
+        return None, 1
+    places = np.arange(b)
+    starts = np.maximum.accumulate(np.where(equal, 0, places))
+    goes_on_from = np.logical_and.accumulate(equal)  # rows equal to the one before the batch
+    run = places - starts + 1 + np.where(goes_on_from, still, 0)
+    kept = run <= STILL
+    if kept.all() or (alone and bool(equal[1:].all()) and (goes_on or last is None)):
+        return None, int(run[-1])
+    return index(np.flatnonzero(kept).tolist(), X), int(run[-1])
