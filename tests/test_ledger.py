@@ -202,6 +202,7 @@ def test_a_row_learned_again_can_be_unlearned_again_however_late(monkeypatch):
     for i in range(100, 400, 50):
         gp.partial_fit(X[i : i + 50], y[i : i + 50])
     gp.unlearn(X[:20], y[:20])
+    assert gp.n_samples_seen_ == 380
 
 
 @both_methods
