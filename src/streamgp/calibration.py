@@ -5,9 +5,9 @@ right, and a normal 90 % interval may hold 80 % of the targets or 97 %. Every ro
 first, so |y − mean|/std is known for the last rows; the interval reaches as far as the share of them that it
 promises (split conformal prediction with weights that fade, which follows drift).
 
-Scores belong to the model that gave them. A batch as large as all rows before it is scored by leave-one-out after
-it was learned, and replaces all earlier scores; a tuning rescales them. Rows whose inputs have stood still for long
-tell nothing of others and are not scored.
+Scores belong to the model that gave them. A batch as large as all rows before it replaces all earlier scores: it is
+scored before it is learned and by leave-one-out after it, and the larger scores are kept. A tuning rescales scores.
+Rows whose inputs have stood still for long tell nothing of others and are not scored.
 
 References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World (2005). Barber, Candès, Ramdas &
 Tibshirani, Conformal prediction beyond exchangeability, Annals of Statistics 51 (2023).
