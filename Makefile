@@ -7,8 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 help:
 	@echo "make demo    simulate a robot arm, compare the methods, draw a picture (build/demo.png)"
 	@echo "make test    run the test suite"
-	@echo "make reproduce  run the paper's experiments (STREAMGP_DATA names the folder of the data)"
-	@echo "make bench   run the peers beside streamgp (STREAMGP_DATA names the folder of the data; installs PyTorch)"
+	@echo "make reproduce  run the paper's experiments (STREAMGP_DATA names the folder of the data; ARGS=--quick, …)"
+	@echo "make bench   run the peers beside streamgp (STREAMGP_DATA names the folder of the data; ARGS=…; installs PyTorch)"
 	@echo "make docs    build the documentation (build/docs/index.html)"
 	@echo "make lint    style, types and the import contract"
 	@echo "make clean   remove .venv and everything built"
@@ -31,7 +31,7 @@ test: .venv/.dev-ready
 	$(BIN)/python -m pytest -n 2
 
 reproduce: .venv/.dev-ready
-	$(BIN)/streamgp reproduce --output build/reproduction
+	$(BIN)/python -m experiments.paper --output build/reproduction $(ARGS)
 
 .venv/.bench-ready: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
@@ -39,7 +39,7 @@ reproduce: .venv/.dev-ready
 	@touch $@
 
 bench: .venv/.bench-ready
-	$(BIN)/streamgp bench --output build/bench
+	$(BIN)/python -m experiments.peers --output build/bench $(ARGS)
 
 .venv/.docs-ready: .venv/.dev-ready
 	$(PIP) -e ".[docs]"

@@ -14,15 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from streamgp import StreamingGPRegressor
-from streamgp.calibration import FADING
 from streamgp.datasets import load_arm
 from streamgp.kernels import SquaredExponential
 from streamgp.lowrank import pivoted_cholesky
-from streamgp.models import choice
-from streamgp.models.pivoted import MARGIN
+from streamgp.methods import choice
+from streamgp.methods.pivoted import MARGIN
+from streamgp.online.calibration import FADING
 
 FOLDER = Path(__file__).parent / "figures"
-BENCH = Path(__file__).parents[1] / "benchmarks" / "results" / "bench.json"
+BENCH = Path(__file__).parents[1] / "experiments" / "results" / "bench.json"
 # Okabe & Ito's colours, told apart by everyone.
 BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#777777"
 

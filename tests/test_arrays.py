@@ -22,7 +22,7 @@ from streamgp._arrays import (
 )
 from streamgp._arrays.memory import RECYCLED, Memory
 from streamgp.errors import NumericalError
-from streamgp.models import choice
+from streamgp.methods import choice
 
 SIZES = st.lists(st.integers(RECYCLED // 8, RECYCLED // 2), min_size=1, max_size=40)
 

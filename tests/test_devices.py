@@ -10,7 +10,7 @@ from conftest import wave
 from streamgp import StreamingGPRegressor, _arrays
 from streamgp.errors import InputError
 from streamgp.kernels import Linear, Matern, SquaredExponential
-from streamgp.models import pivoted
+from streamgp.methods import pivoted
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 DEVICES = [

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import streamgp.regressor
-from streamgp.cli import main
+from streamgp.app.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -22,9 +22,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
+from streamgp.checks import METHODS
 from streamgp.errors import InputError, KernelError, NegativeVarianceWarning, NumericalError, ParameterError
-from streamgp.stream import WARM_UP
-from streamgp.validation import METHODS
+from streamgp.learner import WARM_UP
 
 KERNEL = 1.5 * kernels.SquaredExponential(1.0)
 every_method = pytest.mark.parametrize("method", METHODS)

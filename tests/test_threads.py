@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose
 
 from conftest import wave
 from streamgp import StreamingGPRegressor, locking
+from streamgp.learner import Stream
 from streamgp.locking import writing
-from streamgp.models.base import Recent
-from streamgp.stream import Stream
+from streamgp.methods.base import Recent
 
 
 @pytest.fixture

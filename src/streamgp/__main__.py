@@ -1,5 +1,5 @@
 """``python -m streamgp`` is the command ``streamgp``."""
 
-from .cli import main
+from .app.cli import main
 
 main(prog_name="streamgp")

@@ -18,23 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from . import (
-    calibration,
-    features,
-    guard,
-    kernels,
-    ledger,
-    lowrank,
-    models,
-    reservoir,
-    statistics,
-    stream,
-    tuning,
-)
+from . import kernels, lowrank
+from . import learner as stream
+from . import methods as models
 from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
-from .models import affine, exact, window
-from .models.base import Recent
+from .gp import features, statistics
+from .methods import exact
+from .methods import rows as window
+from .methods import weighted as affine
+from .methods.base import Recent
+from .online import calibration, ledger
+from .online import outliers as guard
+from .tuning import optimise as tuning
+from .tuning import reservoir
 
 MAGIC = b"STREAMGP"
 VERSION = 4

@@ -15,14 +15,17 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from . import checkpoint, distributed, tuning, validation
+from . import checkpoint
+from . import checks as validation
+from . import dask as distributed
 from ._arrays import Array, cast, copied, diagonal_matrix, double, eps, namespace, one_blas_thread, to_host
+from .checks import is_real
 from .errors import CheckpointError, InputError, NegativeVarianceWarning, ParameterError
 from .kernels import Kernel, as_kernel
+from .learner import Settings, Stream
 from .locking import writing
-from .models import PivotedModel, Prediction, RecursiveModel
-from .stream import Settings, Stream
-from .validation import is_real
+from .methods import PivotedModel, Prediction, RecursiveModel
+from .tuning import optimise as tuning
 
 Method = Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"]
 # All that learning sets: a commit replaces these and leaves parameters alone, which another thread may be setting.

@@ -1,0 +1,1 @@
+"""Checks of claims: accuracy, coverage, counts, damage, hostile input."""

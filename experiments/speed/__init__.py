@@ -1,0 +1,1 @@
+"""Speed of streamgp: batches, scale, GPUs, clusters, files."""

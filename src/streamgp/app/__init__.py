@@ -1,0 +1,1 @@
+"""The application: command line, tables, sessions, reports. The library does not know it."""

@@ -1,0 +1,1 @@
+"""The mathematics: normal equations, posteriors, feature maps."""

@@ -1,0 +1,1 @@
+"""What follows the stream: calibration of intervals, outliers, the ledger of rows."""

@@ -1,0 +1,1 @@
+"""Hyperparameters: where they start, when and how they are tuned, and on what."""

@@ -1,0 +1,162 @@
+"""Where a stream starts: units, length-scales and noise from its first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..kernels import Affine, Kernel, Matern, RationalQuadratic, SquaredExponential, dictionary
+
+# Share of a target's variance that counts as noise until something better is known.
+NOISE_SHARE = 0.1
+# Shares that are weighed against each other while there are few rows.
+SHARES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 0.95])
+
+
+@dataclass(frozen=True)
+class Start:
+    """How targets are standardised and what the model of them is.
+
+    Attributes
+    ----------
+    offset, scale : (q,)
+        The model sees (y − offset)/scale.
+    kernel : Kernel
+    noise : float
+    """
+
+    offset: np.ndarray
+    scale: np.ndarray
+    kernel: Kernel
+    noise: float
+
+
+def spread(values: np.ndarray) -> np.ndarray:
+    """Give the standard deviation of each column of (n, d), safe from overflow and never zero.
+
+    A column that does not vary gives its size, and a column of zeros gives one: any unit will do, but it
+    must follow the data's.
+    """
+    size = np.abs(values).max(axis=0)
+    unit = np.where(size > 0, size, 1.0)
+    deviation = (values / unit).std(axis=0)
+    return np.where(deviation > 8 * np.finfo(values.dtype).eps, deviation, 1.0) * unit
+
+
+# Kernels by name, made from the length-scale of each feature.
+FAMILIES: dict[str, Callable[[np.ndarray], Kernel]] = {
+    "squared_exponential": SquaredExponential,
+    "matern12": lambda lengths: Matern(lengths, nu=0.5),
+    "matern32": lambda lengths: Matern(lengths, nu=1.5),
+    "matern52": lambda lengths: Matern(lengths, nu=2.5),
+    "rational_quadratic": RationalQuadratic,
+    "dictionary": dictionary,
+}
+
+
+def start(
+    X: np.ndarray,
+    y: np.ndarray,
+    kernel: Kernel | None,
+    noise: float | None,
+    family: str = "squared_exponential",
+    *,
+    few: bool = False,
+    fixed: bool = False,
+) -> Start:
+    """Choose what was not given from the first rows, X (n, d) and y (n, q), so that units do not matter.
+
+    A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
+    the kernel is noise. Without one, the targets' mean is taken off and the length-scales are the
+    features' standard deviations times √d, at which two typical rows have a correlation of 1/e, in a kernel of
+    the family that is named. `few`: so few rows that they are not tuned on; see `from_few`. `fixed`: a kernel that is
+    given will not be tuned either.
+    """
+    n_outputs = y.shape[1]
+    offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)
+    if kernel is not None:
+        if noise is None:
+            noise = 0.0 if kernel.nugget else NOISE_SHARE * float((deviation**2).mean())
+        given = Start(offset, scale, kernel.without_nugget(), noise + kernel.nugget)
+        if not few:
+            return given
+        return noise_from_few(X, y, given) if fixed else from_few(X, y, given, centred=False)
+    offset = y[0] + (y - y[0]).mean(axis=0)
+    lengths = spread(X) * X.shape[1] ** 0.5
+    correlation = FAMILIES[family](lengths)
+    if noise is None:
+        begun = Start(offset, deviation, correlation, NOISE_SHARE)
+        return from_few(X, y, begun, centred=True) if few else begun
+    variance = float((deviation**2).mean())
+    return Start(offset, scale, _scaled(correlation, variance), noise)
+
+
+def _scaled(kernel: Kernel, factor: float) -> Kernel:
+    return kernel.with_amounts(factor * kernel.amounts) if isinstance(kernel, Affine) else factor * kernel
+
+
+def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> Start:
+    """Estimate amplitude and noise from a few rows, X (n, d) and y (n, q), so that intervals are honest; O(n³).
+
+    For covariances v[(1 − ρ)C + ρI], C the correlation of `begun`, the likelihood of each share ρ of SHARES is
+    taken with v, and the mean where the targets are `centred`, integrated out (flat priors on log v and the mean).
+    ρ is its posterior mean, v the estimate from the residuals, raised by 1/n for the mean that is not known.
+    Predictions are then distributed as Student's t with n − 1 degrees of freedom. Targets that do not vary tell
+    nothing, and for an indefinite kernel nothing can be estimated.
+
+    References: Rasmussen & Williams (2006), section 2.7; Shah, Wilson & Ghahramani, Student-t processes (2014).
+    """
+    n, prior = len(X), float(begun.kernel.diag(X).mean())
+    varying = (y != y[0]).any(axis=0)
+    if n < 2 or not begun.kernel.positive_semidefinite or not prior > 0 or not varying.any():
+        return begun
+    values, V = np.linalg.eigh(begun.kernel.block(X) / prior)
+    z, ones = V.T @ ((y - begun.offset) / begun.scale)[:, varying], V.sum(axis=0)
+    size = float(np.abs(z).max())
+    z = z / size  # so that no square leaves the range of numbers
+    spectra = (1.0 - SHARES[:, None]) * np.maximum(values, 0.0) + SHARES[:, None]  # (s, n)
+    means, left = _residuals(z, ones, spectra, centred)
+    freedom, q = n - 1 if centred else n, z.shape[1]
+    likelihood = -0.5 * q * np.log(spectra).sum(axis=1) - 0.5 * freedom * np.log(left).sum(axis=1)
+    if centred:
+        likelihood -= 0.5 * q * np.log((ones**2 / spectra).sum(axis=1))
+    share = _posterior_mean(SHARES, likelihood)
+    means, left = _residuals(z, ones, ((1.0 - share) * np.maximum(values, 0.0) + share)[None, :], centred)
+    variance = size * (float(left.mean()) / freedom * (1.0 + 1.0 / n)) * size
+    offset = begun.offset.copy()
+    offset[varying] += begun.scale[varying] * (size * means[0])
+    kernel = _scaled(begun.kernel, variance * (1.0 - share) / prior)
+    return Start(offset, begun.scale, kernel, variance * share)
+
+
+def noise_from_few(X: np.ndarray, y: np.ndarray, begun: Start) -> Start:
+    """Estimate the noise alone from a few rows, X (n, d) and y (n, q), for a kernel that stays as it is; O(n³)."""
+    with np.errstate(over="ignore", under="ignore"):
+        size = float((y**2).mean())
+    if not begun.kernel.positive_semidefinite or not 0 < size < np.inf:
+        return begun
+    values, V = np.linalg.eigh(begun.kernel.block(X) / size)
+    z, noises = V.T @ (y / size**0.5), np.geomspace(1e-4, 10.0, 16)
+    spectra = np.maximum(values, 0.0) + noises[:, None]  # (s, n)
+    left = _residuals(z, V.sum(axis=0), spectra, centred=False)[1]
+    likelihood = -0.5 * (z.shape[1] * np.log(spectra).sum(axis=1) + left.sum(axis=1))
+    return replace(begun, noise=size * _posterior_mean(noises, likelihood))
+
+
+def _posterior_mean(candidates: np.ndarray, log_likelihood: np.ndarray) -> float:
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    return float((weights * candidates).sum() / weights.sum())
+
+
+def _residuals(
+    z: np.ndarray, ones: np.ndarray, spectra: np.ndarray, centred: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and weighted squared residuals, (s, q) each, for eigenvalues (s, n) in whose axes y is z (n, q)."""
+    if centred:
+        means = (ones / spectra) @ z / (ones**2 / spectra).sum(axis=1)[:, None]
+    else:
+        means = np.zeros((len(spectra), z.shape[1]))
+    away = z[None, :, :] - ones[None, :, None] * means[:, None, :]
+    return means, (away**2 / spectra[:, :, None]).sum(axis=1)
