@@ -1,47 +1,36 @@
-"""Draw the pictures of these pages, each from a run of the library: python docs/figures.py [NAME ...]."""
+"""Draw the figures of the documentation, each from a run of the library or of the benchmark.
+
+    python -m docs.figures [NAME ...]
+
+All figures unless some are named; they are written to docs/figures/NAME.png.
+"""
 
 from __future__ import annotations
 
 import json
-import sys
 import warnings
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 
+from docs.diagrams import BLUE, GREEN, GREY, ORANGE, PINK, SKY, cluster, panels, run
+from experiments.common import command, in_intervals, parts_argument
+from experiments.internals import DECAY, pivot_exchange
 from streamgp import StreamingGPRegressor
 from streamgp.datasets import load_arm
 from streamgp.kernels import SquaredExponential
 from streamgp.lowrank import pivoted_cholesky
-from streamgp.methods import choice
-from streamgp.methods.pivoted import MARGIN
-from streamgp.online.calibration import FADING
 
 FOLDER = Path(__file__).parent / "figures"
 BENCH = Path(__file__).parents[1] / "experiments" / "results" / "bench.json"
-# Okabe & Ito's colours, told apart by everyone.
-BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#777777"
-
-
-def panels(columns: int, height: float, *, width: float = 9.0, **more: Any) -> tuple[Figure, Any]:
-    """Give a figure and its axes, one row of them, with a light grid."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(1, columns, **more)
-    for panel in np.atleast_1d(axes):
-        panel.grid(visible=True, alpha=0.25)
-        panel.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
 
 # The whole in one picture
 
 
 def streamgp() -> Figure:
-    """Show an interval that closes in on a torque while it is learned, and what a batch costs as rows pass."""
+    """Return a figure: intervals of a torque while it is learned, and what a batch costs as rows pass."""
     arm = load_arm(1000)
     gp = StreamingGPRegressor(rank=200, random_state=0)
     said = []
@@ -68,7 +57,7 @@ def streamgp() -> Figure:
 
 
 def _costs(panel: Any) -> None:
-    """Draw milliseconds a batch, means of eight, against rows so far, from the kept run of the peers."""
+    """Draw milliseconds a batch, means over stretches of the stream, against rows so far, from the saved benchmark."""
     results = json.loads(BENCH.read_text())["results"]
     shown = {
         "GPyTorch, set_train_data": (ORANGE, "--", "GPyTorch, exact"),
@@ -92,7 +81,7 @@ def _costs(panel: Any) -> None:
 
 
 def what_a_batch_costs() -> Figure:
-    """Show what a batch costs as rows pass, alone."""
+    """Return a figure: what a batch costs as rows pass."""
     figure, panel = panels(1, 3.6, width=6.5)
     _costs(panel)
     return figure
@@ -102,7 +91,7 @@ def what_a_batch_costs() -> Figure:
 
 
 def low_rank() -> Figure:
-    """K, the part of it that some pivots explain, and what they leave."""
+    """Return a figure: K, its part explained by eight pivots, and the residual."""
     X = np.sort(np.random.default_rng(0).uniform(0, 10, 300))[:, None]
     K = SquaredExponential(0.8).block(X)
     found = pivoted_cholesky(lambda i: K[:, i], K.diagonal().copy(), 40, 1e-12, (0,))
@@ -126,7 +115,7 @@ def low_rank() -> Figure:
 
 
 def diverges() -> Figure:
-    """Algorithm 3 as printed and its projection, on rows that need more than the rank."""
+    """Return a figure: errors of Algorithm 3 as printed and of its projected variant, where the rank is too short."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 8))
     y = np.sin(X[:, 0]) * X[:, 1] + np.cos(X[:, 2] + X[:, 3]) + 0.1 * rng.standard_normal(4000)
@@ -156,7 +145,7 @@ def diverges() -> Figure:
 
 
 def _wandering(n: int) -> np.ndarray:
-    """Rows in the plane, drawn about a place that walks along a curve."""
+    """Return rows (n, 2) drawn about a point that moves along a curve."""
     rng = np.random.default_rng(0)
     t = np.linspace(0, 1, n)
     centre = np.stack([-3 + 6 * t, 1.5 * np.sin(2 * np.pi * t)], axis=1)
@@ -164,7 +153,7 @@ def _wandering(n: int) -> np.ndarray:
 
 
 def pivots() -> Figure:
-    """Pivots go where the stream goes, and some stay where it was."""
+    """Return a figure: pivots follow the stream, and some stay where it was."""
     X = _wandering(6000)
     y = np.sin(2 * X[:, 0]) + np.cos(2 * X[:, 1])
     gp = StreamingGPRegressor(SquaredExponential(0.8), rank=40, noise=0.01, tune="none", random_state=0)
@@ -191,31 +180,24 @@ def pivots() -> Figure:
 
 
 def who_goes() -> Figure:
-    """Show how the best newcomer meets the weakest pivot, and the next the next, while it gains ten times that loss."""
+    """Return a figure: gains of candidates against losses of the weakest pivots, and which pairs are exchanged."""
     X = _wandering(6000)
     y = np.sin(2 * X[:, 0]) + np.cos(2 * X[:, 1])
-    kernel = SquaredExponential(0.8)
-    gp = StreamingGPRegressor(kernel, rank=40, noise=0.01, tune="none", random_state=0)
+    gp = StreamingGPRegressor(SquaredExponential(0.8), rank=40, noise=0.01, tune="none", random_state=0)
     for start in range(0, 3000, 100):
         gp.partial_fit(X[start : start + 100], y[start : start + 100])
-    model, block = gp._stream.model, X[3000:3100]
-    F = model.features.transform(block)
-    left = choice.residual(kernel, block, F)
-    chosen, columns = choice.draw(left, kernel.diag(block), 30, 1e-4, (0, 1))
-    gains = np.sort(choice.gains(columns, chosen))[::-1]
-    loss = choice.losses(model.posterior.statistics, model.features.V)
-    loss = np.sort(loss * choice.learned(model.features.V, model.posterior.weights))
+    gains, loss, margin = pivot_exchange(gp, X[3000:3100])
     places = np.arange(1, len(gains) + 1)
     figure, panel = panels(1, 3.4, width=7.0)
     panel.semilogy(
         places,
-        MARGIN * np.maximum(loss[: len(places)], 1e-7),
+        margin * np.maximum(loss[: len(places)], 1e-7),
         "s--",
         color=ORANGE,
         label="10 × what the weakest pivots would lose",
     )
     panel.semilogy(places, gains, "o-", color=BLUE, label="what newcomers would gain, the best first")
-    n_swaps = int(np.cumprod(gains > MARGIN * loss[: len(places)]).sum())
+    n_swaps = int(np.cumprod(gains > margin * loss[: len(places)]).sum())
     panel.axvspan(
         0.5, n_swaps + 0.5, color=GREEN, alpha=0.15, label=f"{n_swaps} take the places of {n_swaps}"
     )
@@ -228,7 +210,7 @@ def who_goes() -> Figure:
 
 
 def tuning() -> Figure:
-    """Length-scales of features that matter fall, those of others rise, and the error follows."""
+    """Return a figure: length-scales while they are tuned, and the error with and without tuning."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (4000, 6)) * np.array([1, 1, 1, 1000, 0.001, 1])
     y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(4000)
@@ -274,7 +256,7 @@ def tuning() -> Figure:
 
 
 def calibration() -> Figure:
-    """How far an interval reaches is read off the scores of the last rows; and what that does to coverage."""
+    """Return a figure: the conformal quantile of recent scores, and coverage with and without calibration."""
     n = 9000
     light, loaded = load_arm(n // 2), load_arm(n // 2, start=n // 2, payload=2.0)
     X, y = np.vstack([light.X, loaded.X]), np.concatenate([light.y[:, 3], loaded.y[:, 3]])
@@ -287,12 +269,11 @@ def calibration() -> Figure:
             mean, std = gp.predict(X[rows], return_std=True)
             scores.append(np.abs(y[rows] - mean) / std)
             for calibrated, kept in inside.items():
-                _, low, high = gp.predict(X[rows], return_interval=0.9, calibrated=calibrated)
-                kept.append((low <= y[rows]) & (y[rows] <= high))
+                kept.append(in_intervals(gp, X[rows], y[rows], calibrated=calibrated)[0])
         gp.partial_fit(X[rows], y[rows])
     figure, (left, right) = panels(2, 3.3, width=10.0, width_ratios=(2, 3))
     last = np.concatenate(scores)[-1000:]
-    weights = np.exp(-np.arange(1000)[::-1] / FADING)
+    weights = np.exp(-np.arange(1000)[::-1] / DECAY)
     order = np.argsort(last)
     share = np.cumsum(weights[order]) / weights.sum()
     reach = last[order][np.searchsorted(share, 0.9)]
@@ -319,79 +300,8 @@ def calibration() -> Figure:
     return figure
 
 
-# running and scale: drawings
-
-
-def _boxes(panel: Any, boxes: dict[str, tuple[float, float, str, str]]) -> None:
-    for x, y, text, colour in boxes.values():
-        panel.add_patch(
-            FancyBboxPatch(
-                (x - 0.85, y - 0.3), 1.7, 0.6, boxstyle="round,pad=0.04", facecolor=colour, edgecolor="black"
-            )
-        )
-        panel.text(x, y, text, ha="center", va="center", fontsize=9)
-
-
-def _arrow(panel: Any, start: tuple[float, float], end: tuple[float, float], text: str = "") -> None:
-    panel.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "black"})
-    if text:
-        slanted = end[1] != start[1]
-        middle = (start[0] + end[0]) / 2 + 0.05 * slanted, (start[1] + end[1]) / 2 + 0.08 + 0.2 * slanted
-        panel.text(*middle, text, ha="center", va="bottom", fontsize=8)
-
-
-def run() -> Figure:
-    """Draw the way of a batch through `streamgp run`."""
-    figure, panel = panels(1, 2.9, width=10.0)
-    panel.axis("off")
-    panel.set(xlim=(-1, 10.7), ylim=(-1.75, 1.65))
-    way = {
-        "input": (0, 0, "CSV, JSON lines,\nParquet, a pipe", "#EEEEEE"),
-        "read": (2.4, 0, "read a batch", "white"),
-        "predict": (4.8, 0, "predict", "#CFE5F3"),
-        "score": (7.2, 0, "score it against\nits labels", "white"),
-        "learn": (9.6, 0, "learn", "#CFE5F3"),
-        "bad": (2.4, -1.3, "bad row: stop,\nskip, quarantine", "#F7D9C4"),
-        "output": (4.8, -1.3, "mean, std,\nlow, high", "#EEEEEE"),
-        "calibrate": (7.2, 1.2, "intervals: how far\nthey must reach", "white"),
-        "guard": (9.6, -1.3, "guard: impossible\nrow, left out", "#F7D9C4"),
-        "keep": (9.6, 1.2, "checkpoint:\nmodel, place, scores", "#D5EFE3"),
-    }
-    _boxes(panel, way)
-    order = ("input", "read", "predict", "score", "learn")
-    for a, b in pairwise(order):
-        _arrow(panel, (way[a][0] + 0.9, 0), (way[b][0] - 0.9, 0))
-    for a, b in (("read", "bad"), ("predict", "output"), ("learn", "guard")):
-        _arrow(panel, (way[a][0], -0.33), (way[b][0], -0.97))
-    for a, b in (("score", "calibrate"), ("learn", "keep")):
-        _arrow(panel, (way[a][0], 0.33), (way[b][0], 0.87))
-    _arrow(panel, (6.3, 1.2), (4.9, 0.38))
-    return figure
-
-
-def cluster() -> Figure:
-    """Draw what moves in a cluster."""
-    figure, panel = panels(1, 2.7, width=9.0)
-    panel.axis("off")
-    panel.set(xlim=(-1.2, 9.8), ylim=(-1.6, 1.7))
-    way = {f"p{i}": (0.0, 1.2 - 0.8 * i, f"partition {i + 1}", "#EEEEEE") for i in range(4)}
-    way |= {f"s{i}": (2.8, 1.2 - 0.8 * i, "A, c, s, n, κ", "#CFE5F3") for i in range(4)}
-    way |= {
-        "t0": (5.65, 0.8, "sum", "white"),
-        "t1": (5.65, -0.8, "sum", "white"),
-        "model": (8.6, 0.0, "the model", "#D5EFE3"),
-    }
-    _boxes(panel, way)
-    for i in range(4):
-        _arrow(panel, (0.85, 1.2 - 0.8 * i), (1.95, 1.2 - 0.8 * i), "n rows" if i == 0 else "")
-        _arrow(panel, (3.7, 1.2 - 0.8 * i), (4.7, 0.8 if i < 2 else -0.8), "r² numbers" if i == 0 else "")
-    for y in (0.8, -0.8):
-        _arrow(panel, (6.6, y), (7.65, 0.12 if y > 0 else -0.12), "r² numbers" if y > 0 else "")
-    return figure
-
-
 def throughput() -> Figure:
-    """Rows a second of one core, two cores and a GPU; numbers of the tables in scale.md."""
+    """Return a figure: rows a second of one core and of a GPU; the numbers are those of the tables in scale.md."""
     figure, panel = panels(1, 3.3, width=6.5)
     shown = {
         "H200, float64, batches of 10,000": ((500, 2000, 8000), (8_154_416, 3_605_967, 306_370), BLUE, "o-"),
@@ -416,11 +326,13 @@ DRAWN = {
 }  # fmt: skip
 
 
-def main() -> None:
-    """Draw those that are named, or all."""
+@command(__doc__)
+@parts_argument(list(DRAWN))
+def main(parts: tuple[str, ...]) -> None:
+    """Write the figures."""
     warnings.simplefilter("ignore")
     FOLDER.mkdir(exist_ok=True)
-    for name in sys.argv[1:] or DRAWN:
+    for name in parts:
         DRAWN[name]().savefig(FOLDER / f"{name}.png", dpi=110)
         print(f"docs/figures/{name}.png")
 

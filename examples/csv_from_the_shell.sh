@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A CSV through the command line: predictions with intervals, a checkpoint, a page; then new rows through a pipe.
+# A CSV from the command line: predictions with intervals, a checkpoint and a report; then new rows from a pipe.
 set -euo pipefail
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder"
 
-# Any CSV will do. Here: a plant whose yield depends on temperature and pressure; some rows are bad, some not labelled.
+# A plant whose yield depends on temperature and pressure; one row is bad, some have no label.
 python3 - "$folder/plant.csv" <<'PYTHON'
 import math, random, sys
 random.seed(0)

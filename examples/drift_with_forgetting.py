@@ -1,4 +1,4 @@
-"""The world changes at row 3,000: with forgetting the model follows, and the intervals tell the truth again soon."""
+"""The function changes at row 3,000: with forgetting, the model follows and its intervals are calibrated again soon."""
 
 import numpy as np
 
@@ -21,6 +21,6 @@ for forgetting in (1.0, 0.9):
         gp.partial_fit(rows, targets)
     before, after = np.mean(errors[40:59]), np.mean(errors[-20:])
     print(
-        f"forgetting {forgetting}: error {before:.3f} before the change, {after:.3f} at the end; "
+        f"forgetting {forgetting}: RMSE {before:.3f} before the change, {after:.3f} at the end; "
         f"inside 90 % intervals over the last 1,000 rows {np.mean(inside[-20:]):.1%}"
     )

@@ -1,4 +1,4 @@
-"""The regressor in a River pipeline: dictionaries in, a scaler before it, one observation at a time."""
+"""The regressor in a River pipeline, after a scaler: dictionaries of features, one observation at a time."""
 
 from river import datasets, evaluate, linear_model, metrics, preprocessing
 

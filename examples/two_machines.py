@@ -1,4 +1,4 @@
-"""Two machines learn from their own streams; merged, one model knows what both have seen."""
+"""Two machines learn from streams of their own; merging gives the model of both streams."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def rows(low, high):
     return X, truth(X) + 0.1 * rng.standard_normal(2000)
 
 
-# One kernel for both; each sees its own half of the world.
+# Merging needs the same kernel; each machine sees one half of the input space.
 left, right = (
     StreamingGPRegressor(SquaredExponential([0.8, 1.2]), noise=0.01, tune="none", rank=150, random_state=i)
     for i in range(2)
@@ -30,4 +30,4 @@ X = np.column_stack([rng.uniform(-3, 3, 1000), rng.uniform(-2, 2, 1000)])
 alone = [np.sqrt(np.mean((gp.predict(X) - truth(X)) ** 2)) for gp in (left, right)]
 left.merge(right)
 both = np.sqrt(np.mean((left.predict(X) - truth(X)) ** 2))
-print(f"error over both halves: left {alone[0]:.3f}, right {alone[1]:.3f}, merged {both:.3f}")
+print(f"RMSE over both halves: left {alone[0]:.3f}, right {alone[1]:.3f}, merged {both:.3f}")

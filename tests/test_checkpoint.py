@@ -16,6 +16,7 @@ import streamgp
 from conftest import wave
 from streamgp import StreamingGPRegressor, checkpoint, kernels
 from streamgp.errors import CheckpointError
+from streamgp.parameters import used_by
 from streamgp.regressor import load_with_more
 
 CASES = [
@@ -57,7 +58,7 @@ def test_save_load_continue_equals_never_having_stopped(tmp_path, arguments, bat
             gp.partial_fit(X[i : i + batch], y[i : i + batch])
     assert again.n_samples_seen_ == whole.n_samples_seen_
     assert again.kernel_ == whole.kernel_
-    assert again._stream.scores.count == whole._stream.scores.count
+    assert again.learner_.scores.count == whole.learner_.scores.count
     for a, b in zip(
         again.predict(X, return_interval=0.8), whole.predict(X, return_interval=0.8), strict=True
     ):
@@ -235,7 +236,7 @@ def test_a_name_of_streamgp_is_not_given_away():
 @pytest.mark.parametrize("method", ["pivoted", "nrmf", "srmf", "brmf", "rgp"])
 def test_a_stop_between_predicting_and_learning_loses_no_score(method, tmp_path):
     X, y = wave(360)
-    whole = StreamingGPRegressor(method=method, rank=40, random_state=0).fit(X[:100], y[:100])
+    whole = StreamingGPRegressor(**used_by(method, rank=40), random_state=0).fit(X[:100], y[:100])
     stopped = copy.deepcopy(whole)
     for i in range(100, 360, 26):
         for gp in (whole, stopped):
@@ -244,6 +245,6 @@ def test_a_stop_between_predicting_and_learning_loses_no_score(method, tmp_path)
         stopped = streamgp.load(tmp_path / "model")
         for gp in (whole, stopped):
             gp.partial_fit(X[i : i + 26], y[i : i + 26])
-    assert stopped._stream.scores.count == whole._stream.scores.count == 360
+    assert stopped.learner_.scores.count == whole.learner_.scores.count == 360
     for a, b in zip(*(gp.predict(X, return_interval=0.9) for gp in (whole, stopped)), strict=True):
         np.testing.assert_array_equal(a, b)

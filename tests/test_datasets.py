@@ -8,7 +8,7 @@ from streamgp.datasets import _COULOMB, inverse_dynamics, load_abalone, load_arm
 from streamgp.errors import DataError, ParameterError
 
 
-def test_any_stretch_of_the_arm_is_the_same_rows():
+def test_rows_of_the_arm_do_not_depend_on_the_range_asked_for():
     whole = load_arm(9000, seed=3)
     part = load_arm(700, start=4000, seed=3)
     np.testing.assert_array_equal(part.X, whole.X[4000:4700])
@@ -41,7 +41,7 @@ def random_motion(n, seed):
 
 
 def mass_matrix(q):
-    """Column j is the torque of a unit acceleration of joint j, less gravity."""
+    """Return M (n, 7, 7); column j is the torque of a unit acceleration of joint j, without gravity."""
     n = len(q)
     rest = inverse_dynamics(q, np.zeros((n, 7)), np.zeros((n, 7)))
     columns = [inverse_dynamics(q, np.zeros((n, 7)), np.tile(e, (n, 1))) - rest for e in np.eye(7)]
@@ -54,8 +54,8 @@ def test_the_mass_matrix_is_symmetric_and_positive_definite():
     assert np.linalg.eigvalsh(M).min() > 0
 
 
-def test_torques_do_work_equal_to_the_change_of_energy():
-    """Power in = d/dt(½ q̇ᵀM(q)q̇) + power against gravity; the one test that couples every term."""
+def test_the_work_of_the_torques_equals_the_change_of_energy():
+    """Power in = d/dt(½ q̇ᵀM(q)q̇) + power against gravity; involves every term of the dynamics."""
     q, v, a = random_motion(10, 1)
     h = 1e-5
     zero = np.zeros_like(q)
@@ -85,19 +85,17 @@ def test_gravity_is_conservative():
     np.testing.assert_allclose(jacobian, jacobian.transpose(0, 2, 1), atol=1e-6)
 
 
-def test_a_payload_is_more_mass_of_the_last_link(monkeypatch):
+def test_a_payload_acts_as_mass_of_the_last_link(monkeypatch):
     q, v, a = random_motion(20, 3)
     light, loaded = inverse_dynamics(q, v, a), inverse_dynamics(q, v, a, payload=2.5)
-    # The hand and a point of 2.5 kg as one body: its mass, its centre, and a tensor that is not diagonal any more.
+    # A point of 2.5 kg in the centre of the last link adds to its mass, not to its inertia about the centre.
     before = {n: getattr(datasets, n).copy() for n in ("_MASS", "_CENTRE", "_INERTIA")}
-    monkeypatch.setattr(
-        datasets, "_HAND", before["_CENTRE"][-1]
-    )  # held in the centre: no new inertia about it
+    monkeypatch.setattr(datasets, "_HAND", before["_CENTRE"][-1])
     monkeypatch.setattr(datasets, "_MASS", before["_MASS"] + 2.5 * np.eye(7)[-1])
     heavier = inverse_dynamics(q, v, a)
     monkeypatch.setattr(datasets, "_MASS", before["_MASS"])
     np.testing.assert_allclose(inverse_dynamics(q, v, a, payload=2.5), heavier, rtol=1e-12, atol=1e-12)
-    assert np.abs(loaded - light)[:, 1].max() > 10  # a shoulder feels it
+    assert np.abs(loaded - light)[:, 1].max() > 10  # newton metres at the shoulder
 
 
 def test_the_arm_carries_the_payload_it_is_given():
@@ -108,7 +106,7 @@ def test_the_arm_carries_the_payload_it_is_given():
     np.testing.assert_allclose(loaded.y - light.y, carried, atol=1e-10)
 
 
-def test_at_rest_a_payload_pulls_as_its_height_falls():
+def test_the_torque_of_a_payload_at_rest_is_the_gradient_of_its_height():
     q = random_motion(10, 4)[0]
     zero, h = np.zeros_like(q), 1e-6
 
@@ -125,7 +123,7 @@ def test_at_rest_a_payload_pulls_as_its_height_falls():
     np.testing.assert_allclose(pull, 3.0 * 9.81 * slope, atol=1e-7)
 
 
-def test_noise_has_the_size_that_was_asked_for():
+def test_noise_has_the_given_standard_deviation():
     clean, noisy = load_arm(20000, noise=0.0), load_arm(20000, noise=0.5)
     np.testing.assert_allclose((noisy.y - clean.y).std(axis=0), 0.5 * _COULOMB, rtol=0.03)
 
@@ -134,12 +132,12 @@ def test_noise_has_the_size_that_was_asked_for():
     "arguments",
     [{"n_rows": 0}, {"start": -1}, {"noise": -1.0}, {"payload": -1.0}, {"seed": -1}, {"n_rows": 1.5}],
 )
-def test_a_wrong_argument_is_named(arguments):
+def test_an_invalid_argument_is_named_in_the_error(arguments):
     with pytest.raises(ParameterError, match=next(iter(arguments))):
         load_arm(**arguments)
 
 
-def test_abalone_and_sarcos_come_from_a_folder_that_is_named(monkeypatch):
+def test_abalone_and_sarcos_are_read_from_the_given_folder(monkeypatch):
     real_data("kin40k.npz")  # skips where there is no data
     abalone, sarcos = load_abalone(DATA), load_sarcos(DATA)
     assert abalone.X.shape == (4177, 8)
@@ -172,7 +170,7 @@ def test_a_file_that_is_not_the_data_is_refused(tmp_path):
         load_sarcos(tmp_path)
 
 
-def test_where_nothing_is_found_the_error_says_what_to_put_where(tmp_path):
+def test_the_error_for_a_missing_file_names_it(tmp_path):
     for load, name in ((load_abalone, "abalone.data"), (load_sarcos, "sarcos_inv.mat")):
         with pytest.raises(DataError, match=name):
             load(tmp_path)

@@ -3,6 +3,8 @@
 torch on the CPU takes them too; with a GPU the same tests run there.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,9 @@ from conftest import wave
 from streamgp import StreamingGPRegressor, _arrays
 from streamgp.errors import InputError
 from streamgp.kernels import Linear, Matern, SquaredExponential
-from streamgp.methods import pivoted
+from streamgp.methods import factory
+from streamgp.methods.pivot_selection import SelectionPolicy
+from streamgp.methods.pivot_state import PivotedConfig
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 DEVICES = [
@@ -27,7 +31,7 @@ def on(device, values, dtype=torch.float64):
 @device
 @pytest.mark.parametrize("width", [3, 7, 64])
 def test_half_products_in_panels_are_whole_products(device, width, monkeypatch):
-    monkeypatch.setattr(_arrays.linear, "PANEL", width)
+    monkeypatch.setattr(_arrays.linear, "MIN_PANEL", width)
     F = on(device, np.random.default_rng(0).standard_normal((50, 33)))
     L = torch.tril(F[:33, :33])
     np.testing.assert_allclose(_arrays.gram(F).cpu(), (F.T @ F).cpu(), rtol=1e-12, atol=1e-12)
@@ -71,8 +75,8 @@ def test_default_settings_give_the_numbers_of_numpy_while_pivots_are_chosen(devi
 def test_large_batches_on_a_device_are_as_accurate_as_small_ones_on_the_host(
     device, dtype, mixed, monkeypatch
 ):
-    monkeypatch.setattr(pivoted, "REVIEWED_ON_DEVICE", 1000)
-    monkeypatch.setattr(pivoted, "GLANCED_ON_DEVICE", 4000)
+    policy = SelectionPolicy(device_reviews=1000, device_checks=4000)
+    monkeypatch.setattr(factory, "PivotedConfig", partial(PivotedConfig, policy=policy))
     X, y = wave(21_000)
     given = {"kernel": SquaredExponential(1.0), "noise": 0.01, "tune": "none", "rank": 80, "random_state": 0}
     here = StreamingGPRegressor(**given)
@@ -81,7 +85,7 @@ def test_large_batches_on_a_device_are_as_accurate_as_small_ones_on_the_host(
         here.partial_fit(X[i : i + 2000], y[i : i + 2000])
         there.partial_fit(on(device, X[i : i + 2000], dtype), on(device, y[i : i + 2000], dtype))
     assert there.rank_ == 80
-    assert there._stream.model.features.triangular  # pivots were exchanged, and V was computed anew
+    assert there.learner_.state.features.triangular  # pivots were exchanged, and V was computed anew
     errors = [
         np.sqrt(np.mean((np.asarray(m) - y[20_000:]) ** 2))
         for m in (here.predict(X[20_000:]), there.predict(on(device, X[20_000:], dtype)).cpu())
@@ -115,5 +119,5 @@ def test_drift_is_seen_between_reviews(device):
     gp = StreamingGPRegressor(SquaredExponential(1.0), noise=0.01, tune="none", rank=60, random_state=0)
     for i in range(0, 12_000, 1000):
         gp.partial_fit(on(device, X[i : i + 1000]), on(device, y[i : i + 1000]))
-    Z = gp._stream.model.features.Z.cpu().numpy()
+    Z = gp.learner_.state.features.Z.cpu().numpy()
     assert (Z.mean(axis=1) > 2).mean() > 0.2

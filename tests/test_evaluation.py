@@ -6,12 +6,20 @@ from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
 from streamgp.errors import ParameterError
 from streamgp.evaluation import Record, prequential, score, self_training, state_bytes
+from streamgp.parameters import used_by
 
 KERNEL = 1.5 * kernels.SquaredExponential(1.0)
 
 
-def regressor(**arguments):
-    return StreamingGPRegressor(KERNEL, tune="none", noise=0.02, rank=60, random_state=0, **arguments)
+def regressor(**given):
+    return StreamingGPRegressor(
+        KERNEL,
+        tune="none",
+        noise=0.02,
+        random_state=0,
+        **used_by(given.pop("method", "pivoted"), rank=60),
+        **given,
+    )
 
 
 SIZES = [(100, 30, None), (100, 30, 50), (100, 100, None), (7, 10, 20), (90, 30, 30)]
@@ -31,13 +39,13 @@ def test_every_row_is_learned_once_and_in_order(n, batch, first):
     assert all(s == batch for s in sizes[1:-1])
 
 
-def test_a_record_tells_what_was_known_before_the_batch():
+def test_a_record_scores_predictions_made_before_the_batch_was_learned():
     X, y = wave(120)
     gp, twin = regressor(), regressor()
     records = []
     for record in prequential(gp, X, y, batch_size=40):
         records.append(record)
-        assert gp.n_samples_seen_ == record.rows_seen  # lazily: a record a batch
+        assert gp.n_samples_seen_ == record.rows_seen  # records come lazily, one per batch
     assert records[0].rmse is records[0].nlpd is records[0].coverage is None
     twin.partial_fit(X[:40], y[:40])
     mean, std = twin.predict(X[40:80], return_std=True)
@@ -52,7 +60,7 @@ def test_a_record_tells_what_was_known_before_the_batch():
     assert isinstance(records[0], Record)
 
 
-def test_a_regressor_that_knows_something_is_tested_from_the_first_batch():
+def test_a_fitted_regressor_is_scored_from_the_first_batch():
     X, y = wave(120)
     gp = regressor().partial_fit(X[:40], y[:40])
     records = list(prequential(gp, X[40:], y[40:], batch_size=40))
@@ -60,7 +68,7 @@ def test_a_regressor_that_knows_something_is_tested_from_the_first_batch():
     assert records[-1].rows_seen == 120
 
 
-def test_self_training_never_sees_a_later_label():
+def test_self_training_never_uses_a_later_label():
     X, y = wave(120)
     poisoned = y.copy()
     poisoned[40:] = 1e6
@@ -95,6 +103,6 @@ def test_rows_without_a_target_are_refused_at_once():
 def test_state_bytes_counts_the_arrays_of_the_model():
     X, y = wave(100)
     gp = regressor(method="srmf").fit(X, y)
-    model = gp._stream.model
+    model = gp.learner_.state
     at_least = sum(a.nbytes for a in (model.X, model.y, model.factor.U, model.factor.S))
     assert at_least <= state_bytes(gp) <= at_least + 10_000

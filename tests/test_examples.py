@@ -1,4 +1,4 @@
-"""Every example runs, and says what it promises."""
+"""Every example runs and prints what it claims."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def test_the_arm_one_row_at_a_time_is_calibrated():
     assert 86 < numbers(text, r"intervals: ([\d.]+)%")[0] < 94
 
 
-def test_a_csv_from_the_shell(tmp_path):
+def test_a_csv_from_the_shell_gives_predictions_a_bad_row_and_a_report(tmp_path):
     text = output_of("csv_from_the_shell.sh", str(tmp_path))
     assert "1 bad rows" in text
     assert "temperature, pressure" in text
@@ -50,12 +50,12 @@ def test_forgetting_follows_a_drift():
     assert 84 < numbers(text, r"rows ([\d.]+)%")[1] < 96
 
 
-def test_two_machines_know_more_than_one():
+def test_the_merged_model_is_better_than_either():
     left, right, merged = numbers(output_of("two_machines.py"), r"(?:left|right|merged) ([\d.]+)")
     assert merged < 0.3 * min(left, right)
 
 
-def test_no_example_is_left_out():
+def test_every_example_is_tested():
     tested = Path(__file__).read_text()
     assert all(path.name in tested for path in FOLDER.iterdir() if path.suffix in (".py", ".sh"))
 

@@ -89,11 +89,10 @@ def run_sequence(K, rank, literal, batch=20, oversampling=10):
     for t, n in enumerate(range(batch, K.shape[0], batch), 1):
         B, C = K[:n, n : n + batch], K[n : n + batch, n : n + batch]
         if literal:
-            factor = lowrank.sequential_eigh(factor, B, C, rank, oversampling, (0, t))
+            factor = lowrank.bordered_eigh(factor, B, C, rank, oversampling, (0, t))
         else:
-            core = lowrank.projected_core(factor.S, factor.U.T @ B, C, rank, oversampling, (0, t))
-            k = factor.rank
-            factor = lowrank.Factor(np.concatenate([factor.U @ core.U[:k], core.U[k:]]), core.S)
+            step = lowrank.sequential_step(factor.S, factor.U.T @ B, C, rank, oversampling, (0, t))
+            factor = lowrank.Factor(step.basis(factor.U), step.S)
     return factor
 
 
@@ -182,3 +181,30 @@ def test_a_complement_is_orthonormal_and_orthogonal_to_what_it_leaves_out(r, m):
     assert_allclose(whole @ whole.T, np.eye(r), atol=1e-14 * r)
     A = directions @ directions.T + np.eye(r)
     assert_allclose(lowrank.Complement.of(directions).both(A), whole.T @ A @ whole, atol=1e-12 * r)
+
+
+@pytest.mark.parametrize(("rank", "oversampling"), [(5, 3), (15, 10), (120, 0)])
+@pytest.mark.parametrize("definite", [True, False])
+@pytest.mark.parametrize("n", [1, 60])
+def test_a_step_gives_the_whole_basis_and_the_projection_of_all_targets(rank, oversampling, definite, n):
+    X = np.random.default_rng(1).uniform(-2, 2, (n + 40, 2))
+    kernel = kernels.SquaredExponential(0.8) if definite else kernels.DistancePolynomial((0.0, 1.0, 0.3))
+    K, y = kernel.block(X), np.random.default_rng(2).standard_normal((n + 40, 3))
+    U = np.linalg.qr(np.random.default_rng(3).standard_normal((n, min(n, 12))))[0]
+    S = np.diag(U.T @ K[:n, :n] @ U)
+    step = lowrank.sequential_step(
+        S, U.T @ K[:n, n:], K[n:, n:], rank, oversampling, (0, 1), definite=definite
+    )
+    basis = step.basis(U)
+    assert step.S.shape[0] <= min(rank, U.shape[1] + 40)
+    assert_allclose(basis, np.concatenate([U @ step.top, step.bottom]), atol=1e-14)
+    assert_allclose(basis.T @ basis, np.eye(step.S.shape[0]), atol=1e-12)
+    assert_allclose(step.project(U.T @ y[:n], y[n:]), basis.T @ y, atol=1e-12)
+
+
+def test_a_factor_from_scratch_is_a_step_from_no_rows():
+    factor = lowrank.randomized_eigh(gram_of(40), 8, 4, (0,))
+    step, y = lowrank.Step.from_scratch(factor), np.random.default_rng(2).standard_normal((40, 3))
+    assert_allclose(step.basis(factor.U[:0, :0]), factor.U, atol=0)
+    assert_allclose(step.project(y[:0], y), factor.U.T @ y, atol=1e-13)
+    assert_allclose(step.S, factor.S, atol=0)

@@ -14,9 +14,10 @@ from numpy.testing import assert_allclose
 
 from conftest import wave
 from streamgp import StreamingGPRegressor, locking
-from streamgp.learner import Stream
+from streamgp.learner import Learner
 from streamgp.locking import writing
-from streamgp.methods.base import Recent
+from streamgp.methods.base import Prediction, Recent
+from streamgp.parameters import used_by
 
 
 @pytest.fixture
@@ -32,9 +33,9 @@ def tiny_switch_interval():
 def test_an_answer_is_that_of_one_model_whenever_another_is_committed(asked, method, monkeypatch):
     """Another thread's fit, of other units and other columns, falls into the middle of predict."""
     X, y = wave(80)
-    gp = StreamingGPRegressor(method=method, rank=30, random_state=0, tune="none").fit(X, y)
+    gp = StreamingGPRegressor(**used_by(method, rank=30), random_state=0, tune="none").fit(X, y)
     right = gp.predict(X[:5], **asked)
-    model = type(gp._stream.model)
+    model = type(gp.learner_.state)
     original = model.predict
 
     def meddled(self, *args, **kwargs):
@@ -43,7 +44,7 @@ def test_an_answer_is_that_of_one_model_whenever_another_is_committed(asked, met
         gp.fit(np.hstack([X, X]), 1e6 * (1 + np.stack([y, y], axis=1)))
         return out
 
-    gp._stream.recent._last = None  # what was predicted last would be answered from memory
+    gp.learner_.state.recent._last = None  # what was predicted last would be answered from memory
     monkeypatch.setattr(model, "predict", meddled)
     answer = gp.predict(X[:5], **asked)
     for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (answer, right)), strict=True):
@@ -83,13 +84,15 @@ def test_what_was_computed_last_is_looked_at_once():
     """Between two looks another thread may have put its own rows there."""
     mine, other = np.ones((1, 2)), np.zeros((1, 2))
 
+    ours, theirs = (Prediction(np.zeros((1, 1)), np.ones(1), features=np.ones((1, 1))) for _ in range(2))
+
     class Racing(Recent):
         looks = 0
 
         @property
         def _last(self):
             Racing.looks += 1
-            return (other, "other") if Racing.looks % 2 else (mine, "mine")
+            return (other, theirs) if Racing.looks % 2 else (mine, ours)
 
         @_last.setter
         def _last(self, value):
@@ -97,7 +100,8 @@ def test_what_was_computed_last_is_looked_at_once():
 
     recent = Racing()
     for _ in range(4):
-        assert recent.of(mine, lambda X: "mine") == "mine"
+        assert recent.predict(mine, lambda *_: ours, variance=True) is ours
+        assert recent.features(mine, lambda _: ours.features) is ours.features
 
 
 def test_a_row_gets_its_own_prediction_whoever_else_asks(tiny_switch_interval):
@@ -127,14 +131,14 @@ def test_a_row_gets_its_own_prediction_whoever_else_asks(tiny_switch_interval):
 @pytest.mark.parametrize("method", ["pivoted", "nrmf", "rgp"])
 def test_writers_wait_for_each_other_and_no_row_is_lost(method, monkeypatch):
     X, y = wave(240)
-    gp = StreamingGPRegressor(method=method, rank=30, random_state=0, tune="none").fit(X[:60], y[:60])
-    original = Stream.learn
+    gp = StreamingGPRegressor(**used_by(method, rank=30), random_state=0, tune="none").fit(X[:60], y[:60])
+    original = Learner.update
 
     def slow(self, *args):
         time.sleep(0.005)  # time for another writer to read the model that this one is about to replace
         return original(self, *args)
 
-    monkeypatch.setattr(Stream, "learn", slow)
+    monkeypatch.setattr(Learner, "update", slow)
 
     def write(start):
         for i in range(start, start + 60, 10):
@@ -146,7 +150,7 @@ def test_writers_wait_for_each_other_and_no_row_is_lost(method, monkeypatch):
     for writer in writers:
         writer.join()
     assert gp.n_samples_seen_ == 240
-    assert gp._stream.model.count == 240
+    assert gp.learner_.state.count == 240
 
 
 def test_merging_and_unlearning_take_their_turn_too():
@@ -171,13 +175,13 @@ def test_merging_and_unlearning_take_their_turn_too():
 def test_a_reader_does_not_wait_for_a_writer(monkeypatch):
     X, y = wave(100)
     gp = StreamingGPRegressor(rank=30, random_state=0, tune="none").fit(X, y)
-    answered, original = threading.Event(), Stream.learn
+    answered, original = threading.Event(), Learner.update
 
     def waiting(self, *args):
         assert answered.wait(timeout=30)
         return original(self, *args)
 
-    monkeypatch.setattr(Stream, "learn", waiting)
+    monkeypatch.setattr(Learner, "update", waiting)
     writer = threading.Thread(target=gp.partial_fit, args=(X[:10], y[:10]))
     writer.start()
     gp.predict(X[:10], return_std=True)
@@ -189,13 +193,13 @@ def test_a_reader_does_not_wait_for_a_writer(monkeypatch):
 def test_arguments_that_are_set_while_rows_are_learned_stay_set(monkeypatch):
     X, y = wave(100)
     gp = StreamingGPRegressor(rank=30, random_state=0).fit(X, y)
-    original = Stream.learn
+    original = Learner.update
 
     def setting(self, *args):
         gp.set_params(tune="none")
         return original(self, *args)
 
-    monkeypatch.setattr(Stream, "learn", setting)
+    monkeypatch.setattr(Learner, "update", setting)
     assert gp.partial_fit(X[:10], y[:10]).tune == "none"
 
 

@@ -2,13 +2,13 @@
 Learning the inverse dynamics of an arm while it moves
 ======================================================
 
-A seven-joint arm follows a path under computed-torque control: for each position, velocity and acceleration that is
-wanted, the controller must know the torques *before* it sends them. The rigid-body model knows the links. It does
-not know the friction, nor what the hand will pick up. Here a Gaussian process learns what is missing while the
-arm moves, 50 rows a second, with an interval for every torque.
+A seven-joint arm follows a path under computed-torque control: the controller must know the torques of each desired
+position, velocity and acceleration *before* it sends them. The rigid-body model describes the links, but neither the
+friction nor a load in the hand. Here a Gaussian process learns the difference while the arm moves, 50 rows a second,
+with an interval for every torque.
 
 The arm is simulated (recursive Newton–Euler, viscous and Coulomb friction, noisy torque sensors), so that the page
-runs anywhere. Yours would send the same 21 numbers: seven positions, seven velocities, seven accelerations.
+runs anywhere. A real arm would send the same 21 numbers: seven positions, seven velocities, seven accelerations.
 """
 
 import tempfile
@@ -28,10 +28,10 @@ plt.rcParams.update(
 )
 
 # %%
-# A minute with an empty hand, then it picks up two kilograms
-# -----------------------------------------------------------
+# A minute with an empty hand, then a load of two kilograms
+# ---------------------------------------------------------
 #
-# What the sensors say beyond the rigid-body model is friction and, from the second minute on, the load.
+# The difference between the sensors and the rigid-body model is friction and, from the second minute on, the load.
 
 empty = load_arm(60 * HERTZ)
 loaded = load_arm(60 * HERTZ, start=60 * HERTZ, payload=2.0)
@@ -52,24 +52,24 @@ axes.legend(ncols=3, loc="upper left")
 # Predict, move, learn
 # --------------------
 #
-# Ten rows at a time, a fifth of a second of motion: the controller asks for the torques of the next ten, the arm
-# moves, the sensors say what they were. With ``forgetting=0.97`` the past fades within some seven seconds; without it
-# the first minute would outvote the load for a long time. When half of what still counts is new, length-scales and
-# noise are tuned again: friction depends on velocities, the load on positions.
+# Ten rows at a time, a fifth of a second of motion: the torques of the next ten rows are predicted, the arm moves, the
+# sensors measure them. With ``forgetting=0.97`` the weight of the past falls to 1/e within about seven seconds; without
+# forgetting the first minute would outweigh the load for a long time. When half of the effective rows are new,
+# length-scales and noise are tuned again: friction depends on velocities, the load on positions.
 
 
 def follow(gp, targets, batch=10):
-    """Predict each batch before it is learned; give means, both ends of the 90 % intervals, and milliseconds."""
+    """Predict each batch, then learn it; return means, both ends of the 90 % intervals, and milliseconds."""
     nothing = np.zeros_like(targets[:batch])
-    said = [(nothing, nothing - np.inf, nothing + np.inf)]
+    predictions = [(nothing, nothing - np.inf, nothing + np.inf)]
     gp.partial_fit(X[:batch], targets[:batch])
     took = []
     for start in range(batch, len(X), batch):
         began, rows = time.perf_counter(), slice(start, start + batch)
-        said.append(gp.predict(X[rows], return_interval=0.9))
+        predictions.append(gp.predict(X[rows], return_interval=0.9))
         gp.partial_fit(X[rows], targets[rows])
         took.append(1e3 * (time.perf_counter() - began))
-    return *(np.concatenate(part) for part in zip(*said, strict=True)), np.array(took)
+    return *(np.concatenate(part) for part in zip(*predictions, strict=True)), np.array(took)
 
 
 learned = StreamingGPRegressor(rank=200, forgetting=0.97, random_state=0)
@@ -89,15 +89,15 @@ panels[0].set(ylabel="elbow, N m beyond the model")
 panels[0].legend(fontsize=8, loc="lower right")
 
 # %%
-# How wrong, over time
-# --------------------
+# The error over time
+# -------------------
 #
-# Root-mean-square error over all seven joints, each in units of its own torque's spread, second by second. Nothing
-# can be better than the noise of the sensors.
+# Root-mean-square error of each second over all seven joints, each in units of the standard deviation of its torque.
+# The noise of the sensors is a lower bound.
 
 
 def each_second(errors):
-    """Give the root-mean-square error of each second, over all joints."""
+    """Return the root-mean-square error of each second, over all joints."""
     squares = ((errors / torque.std(axis=0)) ** 2).mean(axis=1)
     return np.sqrt(squares.reshape(-1, HERTZ).mean(axis=1))
 
@@ -125,12 +125,12 @@ print(f"inside the 90 % intervals: {before:.1%} before the load, {after:.1%} fro
 assert at_the_end["with a GP that forgets"] < 0.5 * at_the_end["rigid-body model alone"]
 
 # %%
-# A push is a torque that the model does not expect
-# -------------------------------------------------
+# Detecting a push
+# ----------------
 #
-# For half a second somebody leans on the elbow. One number serves all joints and all speeds, because intervals know how
-# far off an honest torque may be: no threshold in newton metres for each. Rows of an alarm are not learned, or the
-# model would take the push for friction.
+# For half a second somebody leans on the elbow. One threshold serves all joints and all speeds, because errors are
+# measured in interval widths: no threshold in newton metres for each joint is needed. Rows that raise an alarm are not
+# learned, or the model would take the push for friction.
 
 watched = StreamingGPRegressor(rank=200, random_state=0)
 for start in range(0, 2000, 100):
@@ -160,13 +160,13 @@ assert during.sum() >= 20
 assert (~during).sum() <= 5
 
 # %%
-# Does it keep up?
-# ----------------
+# Time per batch and per row
+# --------------------------
 #
-# A batch of ten must take less than the 200 ms until the next one. All did but those in which hyperparameters were
-# tuned: these are better tuned in another thread, or before. ``set_params(tune="none")`` freezes what was found. Then
-# rows can come one at a time, predicted and learned within the 20 ms that this arm leaves; the past fades as before
-# with the tenth root of ``forgetting``.
+# A batch of ten must take less than the 200 ms until the next one. Only batches in which hyperparameters were tuned
+# took longer; tune in another thread, or beforehand. ``set_params(tune="none")`` keeps the hyperparameters. Then rows
+# can come one at a time, predicted and learned within the 20 ms between two rows of this arm; with the tenth root of
+# ``forgetting`` the past is forgotten at the same rate.
 
 slow = int(np.sum(took > 200))
 print(
@@ -183,15 +183,15 @@ for x, target in zip(later.X, beyond, strict=True):
     row_took.append(1e3 * (time.perf_counter() - began))
     errors.append((target - middle[0]) / torque.std(axis=0))
 print(
-    f"a row: median {np.median(row_took):.1f} ms, slowest of 500 {max(row_took):.1f} ms; the arm leaves 20 ms"
+    f"a row: median {np.median(row_took):.1f} ms, slowest of 500 {max(row_took):.1f} ms; a row comes every 20 ms"
 )
 print(f"error over these 10 s: {np.sqrt(np.mean(np.square(errors))):.3f}")
 
 # %%
-# Switch it off, and on again
-# ---------------------------
+# Save and continue
+# -----------------
 #
-# What was learned is one file, without pickle, and goes on where it stopped, bit for bit.
+# The model is saved in one file, without pickle, and continues from there, bit for bit.
 
 with tempfile.TemporaryDirectory() as folder:
     learned.save(f"{folder}/arm.gp")

@@ -1,15 +1,15 @@
 """Coverage of 90 % intervals over the last three quarters of each stream, and in the worst window of 1,000 rows.
 
+    python -m experiments.checks.coverage
+
 Default settings, raw units, each batch predicted before it is learned.
 """
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
-from experiments.common import load
+from experiments.common import command, in_intervals, load
 from streamgp import StreamingGPRegressor
 from streamgp.datasets import inverse_dynamics, load_arm
 
@@ -17,7 +17,7 @@ WINDOW = 1000
 
 
 def arm(kind: str, n: int = 12_000) -> tuple[np.ndarray, np.ndarray]:
-    """Give the first torque of the arm, which picks up a load at half time, or whose joints slowly stiffen."""
+    """Return X (n, 21) and the second torque (n,) of an arm that picks up a load at half time or slowly stiffens."""
     data = load_arm(n)
     still = np.zeros((n, 7))
     weight = inverse_dynamics(data.X[:, :7], still, still)[:, 1]
@@ -32,28 +32,30 @@ def arm(kind: str, n: int = 12_000) -> tuple[np.ndarray, np.ndarray]:
 def covered(
     X: np.ndarray, y: np.ndarray, batch: int, *, calibrated: bool = True, **given: object
 ) -> np.ndarray:
+    """Return whether each target lies in its interval, over the last three quarters of the rows."""
     gp = StreamingGPRegressor(random_state=0, **given)
     inside = []
     for i in range(0, len(y), batch):
         rows, targets = X[i : i + batch], y[i : i + batch]
         if i:
-            _, low, high = gp.predict(rows, return_interval=0.9, calibrated=calibrated)
-            inside.append((low <= targets) & (targets <= high))
+            inside.append(in_intervals(gp, rows, targets, calibrated=calibrated)[0])
         else:
             inside.append(np.ones(len(targets), dtype=bool))
         gp.partial_fit(rows, targets)
     return np.concatenate(inside)[len(y) // 4 :]
 
 
+@command(__doc__)
 def main() -> None:
-    sets = {name: load(name) for name in ("abalone", "sarcos", "kin40k", "elevators")}
+    """Print a row for each stream and batch size."""
+    sets = {name: load(name) for name in ("abalone", "sarcos_subset", "kin40k", "elevators")}
     print(f"{'stream':46s} {'rows':>6s} {'covered':>8s} {'worst window':>13s} {'uncalibrated':>13s}")
     for kind in ("abrupt", "slow"):
         sets[f"arm, {kind} drift"] = arm(kind)
     for name, (X, y) in sets.items():
         runs = [(100, {})]
         if "drift" in name:
-            # A batch of 100 is two seconds of motion, in which no interval can learn.
+            # A batch of 100 is two seconds of motion, during which intervals cannot adapt.
             runs += [(20, {}), (20, {"forgetting": 0.998})]
         for batch, more in runs:
             inside = covered(X, y, batch, **more)
@@ -66,4 +68,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

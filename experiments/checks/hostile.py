@@ -1,73 +1,33 @@
 """What hostile testing of version 0.1 found, measured: run it on two versions to compare them.
 
-    python -m experiments.checks.hostile              # every point
-    python -m experiments.checks.hostile merge fit    # some of them
+    python -m experiments.checks.hostile              every point
+    python -m experiments.checks.hostile merge fit    some of them
 
-Figures in docs/robustness.md are printed by this script.
+Points: merge, unlearn, single_rows, readers, writers, saving, few, stuck, immature, fit, more. The figures in
+docs/robustness.md are printed by this script.
 """
 
 import pickle
-import sys
 import tempfile
-import threading
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import streamgp
+from experiments.common import command, parts_argument
+from experiments.internals import used_by
 from streamgp import StreamingGPRegressor, kernels
 from streamgp.errors import StreamGPError
 
-SEEDS = range(5)
-
-
-def smooth(
-    n: int, seed: int, d: int = 4, shift: float = 0.0, low: float = -2.0, high: float = 2.0
-) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(low, high, (n, d))
-    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n) + shift
-
-
-def linear(n: int, seed: int, d: int = 20) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, X @ np.linspace(0.2, 1.0, d) + 0.1 * rng.standard_normal(n)
-
-
-def noise(n: int, seed: int, d: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return rng.uniform(-2, 2, (n, d)), rng.standard_normal(n)
-
-
-def outliers(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    X, y = smooth(n, seed)
-    rng = np.random.default_rng([seed, 1])
-    hit = rng.random(n) < 0.02
-    y[hit] += 20 * rng.standard_normal(int(hit.sum()))
-    return X, y
-
-
-def learn(gp: StreamingGPRegressor, X: np.ndarray, y: np.ndarray, size: int = 50) -> StreamingGPRegressor:
-    for i in range(0, len(X), size):
-        gp.partial_fit(X[i : i + size], y[i : i + size])
-    return gp
-
-
-def coverage(gp: StreamingGPRegressor, X: np.ndarray, y: np.ndarray, **how: object) -> tuple[float, float]:
-    """Share of targets inside 90 % intervals, and the mean width."""
-    _, low, high = gp.predict(X, return_interval=0.9, **how)
-    return float(((low <= y) & (y <= high)).mean()), float((high - low).mean())
-
-
-def rmse(gp: StreamingGPRegressor, X: np.ndarray, y: np.ndarray) -> float:
-    return float(((gp.predict(X) - y) ** 2).mean() ** 0.5)
+from .hostile_streams import SEEDS, coverage, learn, linear, noise, outliers, rmse, smooth
+from .hostile_threads import readers, writers
 
 
 def merge() -> None:
-    """1: a model of lower rank is merged, then 300 rows are learned: share of tr K left, between 0 and 1."""
+    """1: merging a model of lower rank, then learning 300 rows: share of tr K left, between 0 and 1."""
     kernel = 1.0 * kernels.SquaredExponential([1.0, 1.0, 1.0])
     for low in (300, 100, 50, 20, 5):
         big = learn(
@@ -87,7 +47,7 @@ def merge() -> None:
 
 
 def unlearn() -> None:
-    """2: a batch is unlearned again and again, an ordinary one and one shifted by 50; rows never learned."""
+    """2: unlearning a batch again and again, an ordinary one and one shifted by 50; rows never learned."""
     test = smooth(2000, 99)
     for method in ("pivoted", "rgp"):
         for shift in (0.0, 50.0):
@@ -128,86 +88,13 @@ def single_rows() -> None:
             print(f"  {weights} {tune}: {'; '.join(out)}")
 
 
-def readers() -> None:
-    """4: answers that mix two models, or belong to another row, while another thread fits anew."""
-    X, y = smooth(60, 0, 3)
-    T = np.random.default_rng(1).uniform(-2, 2, (1500, 3))
-    gp = StreamingGPRegressor(rank=30, random_state=0, tune="none")
-    right = [StreamingGPRegressor(rank=30, random_state=0, tune="none").fit(X, s * (1 + y)).predict(T, True)
-             for s in (1, 1e6)]  # fmt: skip
-    gp.fit(X, 1 + y)
-    torn, asked = _while_reading(
-        lambda: gp.predict(T, return_std=True),
-        lambda out: any(
-            all(np.allclose(a, b, rtol=1e-6) for a, b in zip(out, r, strict=True)) for r in right
-        ),
-        lambda k: gp.fit(X, (1e6 if k % 2 else 1) * (1 + y)),
-    )
-    print(f"  mean of one model with the scale of another: {torn} of {asked}")
-    gp.fit(X, y)
-    rows = np.random.default_rng(2).uniform(-2, 2, (3, 1, 3))
-    answers = [gp.predict(r, return_std=True) for r in rows]
-    local = threading.local()
-
-    def ask() -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-        local.n = getattr(local, "n", 0) + 1
-        return local.n % 3, gp.predict(rows[local.n % 3], return_std=True)
-
-    wrong, asked = _while_reading(
-        ask, lambda out: all(np.allclose(a, b) for a, b in zip(out[1], answers[out[0]], strict=True)), None
-    )
-    print(f"  another row's prediction: {wrong} of {asked}")
-
-
-def _while_reading(ask, is_right, write, seconds: float = 15.0, n_threads: int = 4) -> tuple[int, int]:
-    stop, wrong, asked = threading.Event(), [], []
-
-    def read() -> None:
-        while not stop.is_set():
-            out = ask()
-            asked.append(1)
-            if not is_right(out):
-                wrong.append(1)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    threads = [threading.Thread(target=read) for _ in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    began, k = time.time(), 0
-    while time.time() - began < seconds:
-        if write is None:
-            time.sleep(0.1)
-        else:
-            write(k)
-            k += 1
-    stop.set()
-    for thread in threads:
-        thread.join()
-    sys.setswitchinterval(interval)
-    return len(wrong), len(asked)
-
-
-def writers() -> None:
-    """5: three threads learn 1,000 rows each beside 100: rows counted of 3,100."""
-    X, y = smooth(3100, 0)
-    gp = StreamingGPRegressor(rank=100, random_state=0, tune="none").fit(X[:100], y[:100])
-    threads = [threading.Thread(target=lambda a=a: learn(gp, X[a : a + 1000], y[a : a + 1000], 10))
-               for a in (100, 1100, 2100)]  # fmt: skip
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    print(f"  {gp.n_samples_seen_} of 3100")
-
-
 def saving() -> None:
-    """6: saved and loaded between predict and partial_fit: how far interval ends differ from never stopping."""
+    """6: saving and loading between predict and partial_fit: difference of interval ends from never stopping."""
     X, y = smooth(600, 0, 3)
     T = smooth(5, 1, 3)[0]
     with tempfile.TemporaryDirectory() as folder:
         for method in ("nrmf", "srmf", "brmf", "rgp", "pivoted"):
-            a = StreamingGPRegressor(method=method, rank=60, random_state=0).fit(X[:100], y[:100])
+            a = StreamingGPRegressor(**used_by(method, rank=60), random_state=0).fit(X[:100], y[:100])
             b = pickle.loads(pickle.dumps(a))
             for i in range(100, 600, 50):
                 for gp in (a, b):
@@ -252,7 +139,7 @@ def few() -> None:
 
 
 def stuck() -> None:
-    """8: 1,500 identical rows among 5,000: the next 50, calibrated and the GP's own."""
+    """8: 1,500 identical rows among 4,000: intervals of the next rows, calibrated and the GP's own."""
     for size in (50, 1):
         parts = {"before": [], "next 50": [], "next 200": []}
         for seed in SEEDS if size > 1 else (0,):
@@ -280,7 +167,7 @@ def stuck() -> None:
 
 
 def immature() -> None:
-    """9: 50 rows, then 1,000 at once; all unlearned, then 300 rows at once."""
+    """9: large batches on little: 50 rows, then 1,000 at once; all unlearned, then 300 at once."""
     both, own, again = [], [], []
     for seed in range(8):
         X, y = linear(4050, seed)
@@ -309,13 +196,13 @@ def fit() -> None:
             )
     for method in ("nrmf", "srmf", "brmf", "rgp"):
         X, y = outliers(4000, 1)
-        gp = StreamingGPRegressor(method=method, rank=100, random_state=0).fit(X[:1000], y[:1000])
+        gp = StreamingGPRegressor(**used_by(method, rank=100), random_state=0).fit(X[:1000], y[:1000])
         share, width = coverage(gp, X[1000:], y[1000:])
         print(f"  2 % outliers, 1,000 rows, {method}: {share:.2f} inside, {width:.3f} wide")
 
 
 def more() -> None:
-    """11: indefinite pivots, y of 1e100, masks, the noise after bad rows were unlearned."""
+    """11: small pivots of an indefinite kernel, y near 1e100, masked rows, noise after bad rows were unlearned."""
     rng = np.random.default_rng(0)
     X, T = rng.standard_normal((60, 3)), rng.standard_normal((50, 3))
     X = X[np.arange(60) % 30]
@@ -353,12 +240,20 @@ def more() -> None:
         )
 
 
-POINTS = {
+POINTS: dict[str, Callable[[], None]] = {
     f.__name__: f
     for f in (merge, unlearn, single_rows, readers, writers, saving, few, stuck, immature, fit, more)
 }
 
-if __name__ == "__main__":
-    for point in sys.argv[1:] or POINTS:
-        print(POINTS[point].__doc__.strip().splitlines()[0], flush=True)
+
+@command(__doc__)
+@parts_argument(list(POINTS))
+def main(parts: tuple[str, ...]) -> None:
+    """Print the title and the figures of each point."""
+    for point in parts:
+        print((POINTS[point].__doc__ or "").strip().splitlines()[0], flush=True)
         POINTS[point]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,11 @@
 """Count what a reader walks through: functions, files and depth of one `partial_fit` and one `predict`.
 
-    python experiments/checks/walk.py            print the counts
-    python experiments/checks/walk.py --list     and every function, file by file
+    python -m experiments.checks.walk [--list]
 
-A steady stream is meant: pivoted at full rank, batches of 100 rows, no tuning due. Functions are code objects of the
-package (methods, properties, lambdas and inner functions included; comprehensions are not); the depth is the number of
-its frames on the stack when the gram matrix is added to. The counts are those of the heaviest of four batches, one of
-which reviews the pivots.
+A steady stream is meant: pivoted at full rank (100), batches of 100 rows, no tuning due. Functions are code objects of
+the package: methods, properties, lambdas, inner functions and comprehensions; the depth is the number of its frames on
+the stack when the gram matrix is added to. Four batches are walked: the lightest only learns rows, the heaviest also
+exchanges pivots.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import click
 import numpy as np
 
 import streamgp
+from experiments.common import command
 from streamgp import StreamingGPRegressor
 from streamgp.datasets import load_arm
 
 PACKAGE = str(Path(streamgp.__file__).parent)
-COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 
 
 class Walk:
@@ -39,7 +39,7 @@ class Walk:
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         """Note a call; for sys.setprofile."""
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(PACKAGE) or code.co_name in COMPREHENSIONS:
+        if event != "call" or not code.co_filename.startswith(PACKAGE):
             return
         self.functions.add((code.co_filename[len(PACKAGE) + 1 :], code.co_qualname, code.co_firstlineno))
         if code.co_qualname == self._target:
@@ -55,7 +55,7 @@ def _depth(frame: FrameType | None) -> int:
     """Count the frames of the package, this one included; a frame per function, however often it recurs."""
     seen = 0
     while frame is not None:
-        if frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code.co_name not in COMPREHENSIONS:
+        if frame.f_code.co_filename.startswith(PACKAGE):
             seen += 1
         frame = frame.f_back
     return seen
@@ -79,7 +79,7 @@ def steady() -> tuple[list[Walk], list[Walk]]:
     gp = StreamingGPRegressor(rank=100, random_state=0)
     for i in range(0, 2500, 100):
         gp.partial_fit(X[i : i + 100], y[i : i + 100])
-    gram = "NormalEquations._add" if hasattr(streamgp.regressor, "Stream") else "NormalEquations.add"
+    gram = "NormalEquations._add" if not hasattr(streamgp.regressor, "Learner") else "NormalEquations.add"
     learning, predicting = [], []
     for i in range(2500, 2900, 100):
         rows = slice(i, i + 100)
@@ -90,16 +90,20 @@ def steady() -> tuple[list[Walk], list[Walk]]:
     return learning, predicting
 
 
-def main() -> None:
+@command(__doc__)
+@click.option(
+    "--list", "listed", is_flag=True, help="Print every function of the lightest batch, file by file."
+)
+def main(listed: bool) -> None:
     """Print the counts."""
     for name, walks in zip(("partial_fit", "predict"), steady(), strict=True):
-        worst = max(walks, key=lambda walk: len(walk.functions))
-        depth = f", the gram matrix at depth {worst.depth}" if worst.depth else ""
-        print(f"{name}: {len(worst.functions)} functions in {len(worst.files)} files{depth}", end="")
-        print(f" (lightest batch: {min(len(w.functions) for w in walks)})")
-        if "--list" in sys.argv:
+        light, heavy = (choose(walks, key=lambda walk: len(walk.functions)) for choose in (min, max))
+        depth = f", the gram matrix at depth {light.depth}" if light.depth else ""
+        print(f"{name}: {len(light.functions)} functions in {len(light.files)} files{depth}", end="")
+        print(f" (heaviest batch: {len(heavy.functions)} in {len(heavy.files)})")
+        if listed:
             by_file = defaultdict(list)
-            for file, function, _ in sorted(worst.functions):
+            for file, function, _ in sorted(light.functions):
                 by_file[file].append(function)
             for file, functions in sorted(by_file.items()):
                 print(f"  {file}: {', '.join(functions)}")

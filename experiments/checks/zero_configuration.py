@@ -1,21 +1,24 @@
-"""StreamingGPRegressor() on raw, unscaled data, nothing set but random_state.
+"""Accuracy of StreamingGPRegressor() on raw, unscaled data, nothing set but random_state.
 
-    python -m experiments.checks.zero_configuration [seeds] [sets, separated by commas] [name=value ...]
+    python -m experiments.checks.zero_configuration [SEEDS] [SET,SET,...] [NAME=VALUE ...]
 
-Batches of 100 after a first one of 500; RMSE and NLPD in units of the target's standard deviation in the first
-500 rows; coverage of the 90 % intervals after the first 1,000 rows; seconds spent tuning. Medians over seeds.
+Batches of 100 after a first one of 500; RMSE and NLPD in units of the target's standard deviation in the first 500
+rows; coverage of the 90 % intervals after the first 1,000 rows; seconds spent tuning. Medians over SEEDS seeds (default
+5), for each of the sets (default: sarcos_test, kin40k, elevators, abalone). NAME=VALUE sets an argument of the
+regressor, for example kernel="'dictionary'" or rank=300.
 """
 
 import ast
-import sys
+from typing import NamedTuple
 
+import click
 import numpy as np
 
-from experiments.common import load
+from experiments.common import FIRST, command, load, pool_records
 from streamgp import StreamingGPRegressor
 from streamgp.evaluation import prequential
 
-# RMSE and NLPD to reach
+# RMSE and NLPD to reach.
 GOALS = {
     "sarcos_test": (0.215, -0.20),
     "kin40k": (0.33, None),
@@ -24,35 +27,56 @@ GOALS = {
 }
 
 
-def run(name: str, seed: int, **arguments: object) -> tuple[float, float, float, float, float]:
+class Outcome(NamedTuple):
+    """Scores of a stream, seconds of all its tunings, and seconds of all else."""
+
+    rmse: float
+    nlpd: float
+    coverage: float
+    tuning_seconds: float
+    other_seconds: float
+
+
+def run(name: str, seed: int, **arguments: object) -> Outcome:
+    """Return what a regressor with default settings, but for `arguments`, does on a stream."""
     X, y = load(name)
-    scale = y[:500].std()
+    scale = y[:FIRST].std()
     gp = StreamingGPRegressor(random_state=seed, **arguments)
-    records = [r for r in prequential(gp, X, y, first=500) if r.rmse is not None]
-    rows = np.diff([500, *(r.rows_seen for r in records)])
-    late = np.array([r.rows_seen > 1000 for r in records])
-    coverage = np.array([r.coverage for r in records])
-    return (
-        float(np.sqrt(np.average([r.rmse**2 for r in records], weights=rows)) / scale),
-        float(np.average([r.nlpd for r in records], weights=rows) - np.log(scale)),
-        float(np.average(coverage[late], weights=rows[late])),
+    records = list(prequential(gp, X, y, first=FIRST))
+    pooled = pool_records(records)
+    return Outcome(
+        float(pooled.rmse / scale),
+        float(pooled.nlpd - np.log(scale)),
+        pool_records(records, after=1000).coverage,
         gp.tuning_seconds_,
-        float(sum(r.predict_seconds + r.update_seconds for r in records)),
+        float(sum(r.predict_seconds + r.update_seconds for r in records[1:])),
     )
 
 
-def main() -> None:
-    seeds = range(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
-    names = sys.argv[2].split(",") if len(sys.argv) > 2 else list(GOALS)
-    arguments = {k: ast.literal_eval(v) for k, v in (a.split("=", 1) for a in sys.argv[3:])}
-    for name in names:
-        results = np.array([run(name, seed, **arguments) for seed in seeds])
-        rmse, nlpd, coverage, tuning, rest = np.median(results, axis=0)
+def _value(text: str) -> tuple[str, object]:
+    """Return the name and value of NAME=VALUE; raise a usage error where it is not a Python literal."""
+    name, _, value = text.partition("=")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError) as error:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE with a Python literal") from error
+
+
+@command(__doc__)
+@click.argument("seeds", default=5, type=click.IntRange(1))
+@click.argument("sets", default=",".join(GOALS))
+@click.argument("arguments", nargs=-1)
+def main(seeds: int, sets: str, arguments: tuple[str, ...]) -> None:
+    """Print a row for each set."""
+    given = dict(_value(text) for text in arguments)
+    for name in sets.split(","):
+        outcomes = [run(name, seed, **given) for seed in range(seeds)]
+        median = Outcome(*np.median(outcomes, axis=0))
         goal = GOALS.get(name, (None, None))
         print(
-            f"{name:12} RMSE {rmse:.4f} (goal {goal[0]})  NLPD {nlpd:.3f} (goal {goal[1]})  90 % intervals cover "
-            f"{coverage:.1%}  tuning {tuning:.2f} s, all else {rest:.2f} s; RMSE of each seed "
-            + " ".join(f"{r:.3f}" for r in results[:, 0]),
+            f"{name:12} RMSE {median.rmse:.4f} (goal {goal[0]})  NLPD {median.nlpd:.3f} (goal {goal[1]})  90 % "
+            f"intervals cover {median.coverage:.1%}  tuning {median.tuning_seconds:.2f} s, all else "
+            f"{median.other_seconds:.2f} s; RMSE of each seed " + " ".join(f"{o.rmse:.3f}" for o in outcomes),
             flush=True,
         )
 

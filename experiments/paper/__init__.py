@@ -1,4 +1,4 @@
-"""The paper's experiments, run again: tables, figures, its theorem and its claims of cost."""
+"""The paper's experiments run again, tables, figures, Theorem 1 and cost: `make reproduce`."""
 
 from .cells import Cell, cells_of, run_all
 from .page import write_page

@@ -1,4 +1,4 @@
-"""The runs that tables and figures are made of, kept as they come so that an interrupted one goes on."""
+"""The runs behind the tables and figures; results are saved after each, so that an interrupted job can continue."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from experiments.common import BATCH, standardise
+from streamgp import StreamingGPRegressor
 from streamgp.datasets import Dataset
 from streamgp.errors import DataError, NumericalError, StreamGPError, StreamGPWarning
 from streamgp.evaluation import Record, prequential, self_training
 from streamgp.kernels import DistancePolynomial, SquaredExponential
-from streamgp.regressor import StreamingGPRegressor
+from streamgp.parameters import used_by
 
 from . import studies
-from .studies import first_batch_units
 
-BATCH = 100
 PROTOCOLS = {"self-training": self_training, "labels known": prequential}
-# Rows that the paper streams, and fewer where a cell would take too long, by (table, row).
+# Rows that the paper streams, and fewer for the cells, by (table, row), that would take too long.
 ROWS = {"abalone": 4000, "sarcos": 10_000, "arm": 2000}
 FEWER = {
     ("II", "no optimisation"): 3000,
@@ -31,8 +31,8 @@ FEWER = {
     ("III", "NRMF"): 3000,
 }
 QUICK_ROWS = 1000
-# Table I's fixed hyperparameters: length-scale over √d in units of the first batch, noise over its variance. The
-# paper does not give its own; these were chosen in hindsight from a grid (the study "fixed"), for all four methods.
+# Fixed hyperparameters of Table I: length-scale over √d in units of the first batch, noise over its variance. The paper
+# does not give its own; these were chosen in hindsight from a grid (the study "fixed"), the same for all four methods.
 FIXED = {"abalone": (0.25, 1.0), "sarcos": (2.5, 0.01), "arm": (2.0, 0.01)}
 
 
@@ -49,44 +49,43 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What the run is called in the results."""
+        """The name of the run in the results."""
         return f"{self.table} | {self.row} | {self.data} | {self.protocol}"
 
 
 def _rows_of_tables() -> dict[tuple[str, str], dict[str, Any]]:
-    fixed = {"kernel": "fixed", "tune": "none", "rank": 50}
-    once = {"tune": "initial", "initial_batches": 1, "rank": 50}
-    polynomial = {"kernel": "polynomial", "rank": 50, "objective": "training_error"}
+    """Return the arguments of the regressor for each (table, row)."""
+    nrmf = {"method": "nrmf", "refactor": True}
+    rgp, brmf, srmf = ({"method": method, "rank": 50} for method in ("rgp", "brmf", "srmf"))
+    literal = {**srmf, "variant": "literal"}
+    fixed = {"kernel": "fixed", "tune": "none"}
+    once = {"tune": "initial", "initial_batches": 1}
+    polynomial = {"kernel": "polynomial", "objective": "training_error"}
     return {
-        ("I", "NRMF"): {**fixed, "method": "nrmf", "refactor": True},
-        ("I", "RGP"): {**fixed, "method": "rgp"},
-        ("I", "BRMF"): {**fixed, "method": "brmf"},
-        ("I", "SRMF"): {**fixed, "method": "srmf"},
-        ("I", "SRMF, as printed"): {**fixed, "method": "srmf", "variant": "literal"},
-        ("I", "NRMF, tuned once"): {**once, "method": "nrmf", "refactor": True},
-        ("I", "BRMF, tuned once"): {**once, "method": "brmf"},
-        ("I", "SRMF, tuned once"): {**once, "method": "srmf"},
+        ("I", "NRMF"): fixed | nrmf,
+        ("I", "RGP"): fixed | rgp,
+        ("I", "BRMF"): fixed | brmf,
+        ("I", "SRMF"): fixed | srmf,
+        ("I", "SRMF, as printed"): fixed | literal,
+        ("I", "NRMF, tuned once"): once | nrmf,
+        ("I", "BRMF, tuned once"): once | brmf,
+        ("I", "SRMF, tuned once"): once | srmf,
         ("I", "pivoted"): {"method": "pivoted"},
-        ("II", "no optimisation"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "none"},
-        ("II", "continuous"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "continuous"},
-        ("II", "initial"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "initial"},
-        ("II", "SRMF, no optimisation"): {**polynomial, "method": "srmf", "tune": "none"},
-        ("II", "SRMF as printed, no optimisation"): {
-            **polynomial,
-            "method": "srmf",
-            "tune": "none",
-            "variant": "literal",
-        },
-        ("II", "SRMF, continuous"): {**polynomial, "method": "srmf", "tune": "continuous"},
-        ("III", "NRMF"): {**polynomial, "method": "nrmf", "refactor": True, "tune": "initial"},
-        ("III", "BRMF"): {**polynomial, "method": "brmf", "tune": "initial"},
-        ("III", "SRMF (hybrid)"): {**polynomial, "method": "srmf", "tune": "hybrid"},
+        ("II", "no optimisation"): polynomial | nrmf | {"tune": "none"},
+        ("II", "continuous"): polynomial | nrmf | {"tune": "continuous"},
+        ("II", "initial"): polynomial | nrmf | {"tune": "initial"},
+        ("II", "SRMF, no optimisation"): polynomial | srmf | {"tune": "none"},
+        ("II", "SRMF as printed, no optimisation"): polynomial | literal | {"tune": "none"},
+        ("II", "SRMF, continuous"): polynomial | srmf | {"tune": "continuous"},
+        ("III", "NRMF"): polynomial | nrmf | {"tune": "initial"},
+        ("III", "BRMF"): polynomial | brmf | {"tune": "initial"},
+        ("III", "SRMF (hybrid)"): polynomial | srmf | {"tune": "hybrid"},
         ("III", "pivoted, squared exponential"): {"method": "pivoted"},
     }
 
 
 def cells_of(data: str, *, quick: bool) -> list[Cell]:
-    """List the runs on a data set."""
+    """Return the runs on a data set."""
     out = []
     for (table, row), arguments in _rows_of_tables().items():
         n = min(ROWS[data], FEWER.get((table, row), ROWS[data]))
@@ -94,25 +93,26 @@ def cells_of(data: str, *, quick: bool) -> list[Cell]:
         for protocol in PROTOCOLS:
             given = dict(arguments)
             if protocol == "self-training" and "tune" not in given:
-                # Tuning on one's own predictions teaches nothing: the first batch has the only labels.
+                # Only the first batch has labels; tuning on the model's own predictions would learn nothing.
                 given |= {"tune": "initial", "initial_batches": 1}
-            out.append(Cell(table, row, data, protocol, n, tuple(sorted(given.items()))))
+            out.append(Cell(table, row, data, protocol, rows=n, arguments=tuple(sorted(given.items()))))
     return out
 
 
 def run_cell(cell: Cell, data: Dataset, seed: int, advance: Callable[[], None]) -> dict[str, Any]:
-    """Stream the rows of a cell; what goes wrong is part of the result."""
+    """Return the result of a cell; an error of the method is part of it."""
     X, y = data.X[: cell.rows], data.y[: cell.rows, 0]
     arguments = dict(cell.arguments)
     scale = 1.0
     if "kernel" in arguments:
-        X, y, scale = first_batch_units(X, y)
+        # The distance kernel adds up features, so they must have comparable units.
+        X, y, scale = standardise(X, y, BATCH)
         if arguments["kernel"] == "fixed":
             length, arguments["noise"] = FIXED[cell.data]
             arguments["kernel"] = SquaredExponential(length * X.shape[1] ** 0.5)
         else:
             arguments["kernel"] = DistancePolynomial((0.1, 1.0, 1.0))
-    gp = StreamingGPRegressor(random_state=seed, **arguments)
+    gp = StreamingGPRegressor(random_state=seed, **used_by(**arguments))
     records: list[Record] = []
     failure = None
     with warnings.catch_warnings():
@@ -123,12 +123,11 @@ def run_cell(cell: Cell, data: Dataset, seed: int, advance: Callable[[], None]) 
                 advance()
         except (StreamGPError, NumericalError) as error:
             failure = f"stopped after {len(records)} batches: {error}".splitlines()[0]
-    rmse = [None if r.rmse is None else scale * r.rmse for r in records]
     return {
         **{k: v for k, v in asdict(cell).items() if k != "arguments"},
         "rows": X.shape[0],
         "arguments": {k: str(v) for k, v in arguments.items()},
-        "rmse": rmse,
+        "rmse": [None if r.rmse is None else float(scale * r.rmse) for r in records],
         "seconds": [r.predict_seconds + r.update_seconds + r.tuning_seconds for r in records],
         "tuning_seconds": [r.tuning_seconds for r in records],
         "rows_seen": [r.rows_seen for r in records],
@@ -139,7 +138,10 @@ def run_cell(cell: Cell, data: Dataset, seed: int, advance: Callable[[], None]) 
 
 
 class Store:
-    """Results in one JSON file, written whole and renamed after each run."""
+    """Results in one JSON file, written whole and renamed after each run.
+
+    Raises DataError where the file holds something else, or results of other settings, data or code.
+    """
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.path = path
@@ -148,11 +150,9 @@ class Store:
             try:
                 kept = json.loads(path.read_text())
             except ValueError as error:
-                raise DataError(
-                    f"{path} is not what `streamgp reproduce` wrote: {error}; remove it"
-                ) from error
+                raise DataError(f"{path} is not a file of results ({error}); remove it") from error
             if not _is_whole(kept):
-                raise DataError(f"{path} is not what `streamgp reproduce` wrote; remove it")
+                raise DataError(f"{path} is not a complete file of results; remove it")
             if kept["about"].get("settings") != about["settings"]:
                 raise DataError(
                     f"{path} holds results of other settings, data or code; remove it or give another --output"
@@ -160,17 +160,17 @@ class Store:
             self.content = kept
             lines = kept["about"]["lines"]
             for line in about["lines"]:
-                # Another day or machine: the page says so.
-                if line not in lines and f"Gone on with: {line}" not in lines:
-                    lines.append(f"Gone on with: {line}")
+                # The page says so where another machine or day added to the results.
+                if line not in lines and f"Continued with: {line}" not in lines:
+                    lines.append(f"Continued with: {line}")
 
     def took(self, seconds: float) -> None:
-        """Add to the time of all runs, and save."""
+        """Add `seconds` to the time of all runs, and save."""
         self.content["about"]["seconds"] = self.content["about"].get("seconds", 0.0) + seconds
         self.save()
 
     def save(self) -> None:
-        """Write and rename."""
+        """Write the file whole, then rename it."""
         fresh = self.path.with_suffix(".tmp")
         with fresh.open("w") as file:
             json.dump(self.content, file, indent=1)
@@ -180,7 +180,7 @@ class Store:
 
 
 def _is_whole(kept: Any) -> bool:
-    """Tell whether results have all that the page asks for."""
+    """Return whether results have all that the page needs."""
     if not isinstance(kept, dict) or not all(
         isinstance(kept.get(k), dict) for k in ("about", "runs", "studies")
     ):
@@ -200,7 +200,10 @@ def run_all(
     seed: int,
     started: Callable[[str, int], Callable[[], None]],
 ) -> None:
-    """Run what is not in the store yet; `started` is told of each run and its batches, and gives a call for each."""
+    """Run what is not in the store yet.
+
+    `started(name, batches)` is called before each run and returns a function that is called after each batch.
+    """
     for name, whole in data.items():
         dataset = replace(whole, X=whole.X[: ROWS[name]], y=whole.y[: ROWS[name]])
         for cell in cells_of(name, quick=quick):

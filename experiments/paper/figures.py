@@ -1,4 +1,4 @@
-"""The figures of the reproduction: the paper's eight, the theorem, the cost and the map of divergence."""
+"""The figures of the reproduction: the paper's eight, Theorem 1, cost against n, and where methods diverge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .printed import NUMBERS
 
 NAMES = {"abalone": "Abalone", "sarcos": "Sarcos", "arm": "Simulated arm"}
 UNITS = {"abalone": "rings", "sarcos": "N m", "arm": "N m"}
-# What the remark on cost promises: the power of n that a batch costs.
+# The power of n that a batch costs, according to the paper's remark on cost.
 SLOPES = {"NRMF": "3 (2 incremental)", "BRMF": "2", "SRMF": "1", "pivoted": "0"}
 
 
@@ -28,7 +28,10 @@ def _logarithmic(axes: Any) -> None:
 
 
 def lines(runs: Iterable[Mapping[str, Any]], what: str, title: str, data: str, table: str) -> bytes:
-    """Draw seconds or RMSE a batch against rows seen, one line a run; the paper's averages as ticks on the right."""
+    """Return a picture of seconds or RMSE a batch against rows seen, a line for each run.
+
+    The paper's averages are ticks at the right end.
+    """
     figure, axes = new_figure()
     for run, (colour, dash) in zip(runs, STYLES, strict=False):
         known = [(n, min(v, 1e6)) for n, v in zip(run["rows_seen"], run[what], strict=True) if v is not None]
@@ -57,7 +60,7 @@ def lines(runs: Iterable[Mapping[str, Any]], what: str, title: str, data: str, t
 
 
 def theorem(study: Mapping[str, Any], data: str) -> bytes:
-    """Draw measured errors of the factor under the bound."""
+    """Return a picture of the measured errors of the factor and the bound of Theorem 1."""
     figure, axes = new_figure()
     labels = {
         "bound": "bound of Theorem 1",
@@ -78,24 +81,24 @@ def theorem(study: Mapping[str, Any], data: str) -> bytes:
 
 
 def slope(run: Mapping[str, Any]) -> float | None:
-    """Fit the power of n that a batch costs, tuning aside, over the last half of the rows."""
+    """Return the fitted power of n that a batch costs, without tuning, over the last half of the rows."""
     rows, seconds = np.array(run["rows_seen"], dtype=float), without_tuning(run)
     late = rows > rows.max() / 2
     if late.sum() < 8:
         return None
-    # Means of stretches: batches in which pivots are reviewed cost more than those between.
+    # Means over stretches of batches: those in which pivots are exchanged cost more than the others.
     stretches = np.array_split(np.flatnonzero(late), min(8, int(late.sum()) // 2))
     n, cost = (np.array([v[i].mean() for i in stretches]) for v in (rows, seconds))
     return float(np.polyfit(np.log(n), np.log(cost), 1)[0])
 
 
 def without_tuning(run: Mapping[str, Any]) -> np.ndarray:
-    """Give the seconds of each batch less those of tuning."""
+    """Return the seconds of each batch without those of tuning."""
     return np.asarray(np.array(run["seconds"]) - np.array(run["tuning_seconds"]))
 
 
 def cost(runs: Iterable[Mapping[str, Any]], data: str) -> bytes:
-    """Draw time a batch against n on log axes with the fitted slopes."""
+    """Return a picture of time a batch against n on log axes, with the fitted slopes."""
     figure, axes = new_figure()
     for run, (colour, dash) in zip(runs, STYLES, strict=False):
         fitted = slope(run)
@@ -116,12 +119,12 @@ def cost(runs: Iterable[Mapping[str, Any]], data: str) -> bytes:
 
 
 def robustness(study: Mapping[str, Any], data: str) -> bytes:
-    """Draw the error of literal and projected `srmf` over rank and noise as colour."""
+    """Return a picture of the error of literal and projected `srmf` by rank and noise."""
     try:
         from matplotlib.colors import LogNorm
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ParameterError("pictures need matplotlib: pip install 'streamgp[reproduce]'") from error
+        raise ParameterError("figures need matplotlib: pip install 'streamgp[reproduce]'") from error
     figure = Figure(figsize=(9.0, 4.2), layout="constrained")
     image: Any = None
     for axes, variant in zip(figure.subplots(1, 2, sharey=True), ("literal", "projected"), strict=True):
@@ -143,7 +146,7 @@ def robustness(study: Mapping[str, Any], data: str) -> bytes:
 
 
 def fixed(study: Mapping[str, Any], data: str) -> bytes:
-    """Draw the error of the exact GP of the first batch over length-scale and noise."""
+    """Return a picture of the error of the exact GP of the first batch by length-scale and noise."""
     figure, axes = new_figure()
     axes.grid(visible=False)
     table = np.array(study["rmse"])

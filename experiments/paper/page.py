@@ -1,10 +1,10 @@
-"""One self-contained HTML page and Markdown tables from the results."""
+"""One self-contained HTML page, and the same tables as Markdown, from the results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,13 @@ Row = list[str]
 
 
 def mean_rmse(run: Mapping[str, Any]) -> float:
-    """Give the average over batches of the batches' RMSE, as the paper does; infinite where a run failed."""
+    """Return the mean of the batches' RMSE, as the paper averages; infinite where a run failed."""
     values = [v for v in run["rmse"] if v is not None]
     return float(np.mean(values)) if values and not run["failure"] else float("inf")
 
 
 def mean_seconds(run: Mapping[str, Any]) -> float:
-    """Give the average time of a batch."""
+    """Return the mean seconds of a batch."""
     return float(np.mean(run["seconds"])) if run["seconds"] else float("nan")
 
 
@@ -34,7 +34,7 @@ def _number(value: float) -> str:
 
 
 def table_rows(results: Mapping[str, Any], table: str, data: str, protocol: str) -> list[Row]:
-    """Give the rows of a table: ours beside the paper's, with a verdict."""
+    """Return the rows of a table: ours beside the paper's, with a verdict."""
     out = []
     most = max((n["rows"] for n in results["runs"].values() if n["data"] == data), default=0)
     for run in results["runs"].values():
@@ -69,7 +69,7 @@ HEAD = ["method", "RMSE, ours", "the paper's", "s a batch, ours", "the paper's",
 
 
 def ratio_rows(results: Mapping[str, Any], data: str, protocol: str) -> list[Row]:
-    """Give the ratios of times that survive a change of machine, over the batches that both runs have."""
+    """Return the ratios of times, which hardly depend on the machine, over the batches that both runs have."""
     out = []
     for table, above, below in RATIOS:
         runs = [results["runs"].get(f"{table} | {row} | {data} | {protocol}") for row in (above, below)]
@@ -85,7 +85,7 @@ def ratio_rows(results: Mapping[str, Any], data: str, protocol: str) -> list[Row
             said, paper = "", theirs[0][1] / theirs[1][1]  # type: ignore[index]
             shown = f"{paper:.1f}"
             if above == "continuous":
-                said = "ours looks at a sample of 500 rows; the paper inverts the whole matrix at each step"
+                said = "ours tunes on a sample of 500 rows; the paper inverts the whole matrix at each step"
             elif ours >= paper:
                 said = f"better: {below} gains more here"
             else:
@@ -95,7 +95,7 @@ def ratio_rows(results: Mapping[str, Any], data: str, protocol: str) -> list[Row
 
 
 def _sections(results: Mapping[str, Any]) -> list[tuple[str, list[Row], Row]]:
-    """Give every table as title, rows and head."""
+    """Return every table as title, rows and head."""
     out = []
     sets = sorted({run["data"] for run in results["runs"].values()})
     protocols = dict.fromkeys(run["protocol"] for run in results["runs"].values())
@@ -130,7 +130,27 @@ def _sections(results: Mapping[str, Any]) -> list[tuple[str, list[Row], Row]]:
     return out
 
 
+class Chart(NamedTuple):
+    """A figure of the paper: seconds or RMSE a batch of some rows of a table, all rows if none is named."""
+
+    table: str
+    what: str
+    rows: tuple[str, ...]
+    title: str
+
+
+_METHODS = ("NRMF", "RGP", "BRMF", "SRMF", "pivoted")
+_MODES = ("no optimisation", "continuous", "initial")
+CHARTS = (
+    Chart("I", "seconds", _METHODS, "time a batch, squared exponential"),
+    Chart("II", "rmse", _MODES, "error of the three ways to tune, polynomial kernel"),
+    Chart("II", "seconds", _MODES, "time of the three ways to tune, polynomial kernel"),
+    Chart("III", "seconds", (), "time a batch, tuned polynomial kernel"),
+)
+
+
 def _pictures(results: Mapping[str, Any]) -> list[tuple[str, bytes]]:
+    """Return every picture as caption and PNG."""
     out = []
     runs = results["runs"].values()
     for data in sorted({run["data"] for run in runs}):
@@ -144,18 +164,11 @@ def _pictures(results: Mapping[str, Any]) -> list[tuple[str, bytes]]:
                 and (not rows or r["row"] in rows)
             ]
 
-        methods = ("NRMF", "RGP", "BRMF", "SRMF", "pivoted")
-        modes = ("no optimisation", "continuous", "initial")
         for protocol in dict.fromkeys(run["protocol"] for run in runs):
-            for table, what, rows, title in (
-                ("I", "seconds", methods, "time a batch, squared exponential"),
-                ("II", "rmse", modes, "error of the three ways to tune, polynomial kernel"),
-                ("II", "seconds", modes, "time of the three ways to tune, polynomial kernel"),
-                ("III", "seconds", (), "time a batch, tuned polynomial kernel"),
-            ):
-                caption = f"{name}, {protocol}: {title}"
-                picture = figures.lines(pick(table, protocol, *rows), what, caption, data, table)
-                out.append((caption, picture))
+            for chart in CHARTS:
+                caption = f"{name}, {protocol}: {chart.title}"
+                shown = pick(chart.table, protocol, *chart.rows)
+                out.append((caption, figures.lines(shown, chart.what, caption, data, chart.table)))
         known = pick("I", "labels known", "NRMF", "BRMF", "SRMF", "pivoted")
         out.append((f"{name}: cost of a batch against n, labels known", figures.cost(known, data)))
     for key, study in results["studies"].items():
@@ -167,7 +180,7 @@ def _pictures(results: Mapping[str, Any]) -> list[tuple[str, bytes]]:
 
 
 def write_page(results: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
-    """Write `report.html`, pictures inside, and `tables.md`; give their paths."""
+    """Write `report.html`, with its pictures inside, and `tables.md`; return their paths."""
     about = results["about"]
     lines = [*about["lines"], *NOTES]
     if about.get("seconds"):

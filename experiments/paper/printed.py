@@ -1,4 +1,4 @@
-"""What the paper reports: RMSE and seconds a batch, by table, row and data set."""
+"""The numbers that the paper prints, and verdicts on ours beside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ TITLES = {
     "II": "Polynomial kernel without factorisation, three ways to tune",
     "III": "Polynomial kernel, tuned at the first ten batches",
 }
+# RMSE and seconds a batch, by table, row and data set.
 NUMBERS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("I", "NRMF", "abalone"): (2.73, 0.63),
     ("I", "NRMF", "sarcos"): (14.40, 6.68),
@@ -29,18 +30,18 @@ NUMBERS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("III", "SRMF (hybrid)", "abalone"): (4.76, 0.86),
     ("III", "SRMF (hybrid)", "sarcos"): (5.42, 1.81),
 }
-# Ratios that survive a change of machine: table, numerator, denominator.
+# Ratios of times, which hardly depend on the machine: table, numerator, denominator.
 RATIOS = (("I", "NRMF", "SRMF"), ("I", "BRMF", "SRMF"), ("II", "continuous", "no optimisation"))
 
 LABELS = "these are the hyperparameters that the first 100 labels choose; others are better in hindsight"
 PRINTED = "the algorithm as printed has an indefinite kernel matrix when the rank is short"
-# What rows are called whose hyperparameters were tuned on the first batch alone.
+# Suffix of the rows whose hyperparameters were tuned on the first batch alone.
 ONCE = ", tuned once"
 UNEXPLAINED = "differs: not explained"
-RUNAWAY = "an indefinite kernel that learns its own predictions runs away; how far, see the study of seeds"
-TRUE_LABELS = (
-    "no honest run can: 100 labels and self-training do not give this error; consistent with true labels"
+RUNAWAY = (
+    "self-training with an indefinite kernel diverges; how far depends on the seed, see the study of seeds"
 )
+TRUE_LABELS = "not reachable with 100 labels and self-training; consistent with training on true labels"
 REASONS: dict[tuple[str, str, str], str] = {
     ("II", "no optimisation", "abalone"): RUNAWAY,
     ("II", "no optimisation", "sarcos"): RUNAWAY,
@@ -56,12 +57,12 @@ REASONS: dict[tuple[str, str, str], str] = {
 
 
 NOTES = (
-    "The exact GP that learns its own predicted mean does not move: in the paper's protocol NRMF is the GP of its "
-    "first 100 labels, and what moves the others is approximation.",
+    "The exact GP that learns its own predicted mean does not change: in the paper's protocol NRMF is the GP of its "
+    "first 100 labels, and the others change by their approximation alone.",
     "3.22 on Abalone, the paper's BRMF and SRMF, is the standard deviation of the target: they predict no better than "
     "the mean.",
     "The distance kernel of Tables II and III is not positive semi-definite (its trace is zero): variances may be "
-    "negative, and a model that learns its own predictions may run away.",
+    "negative, and self-training may diverge.",
     "SRMF here is the projected variant, whose kernel matrix stays positive semi-definite; rows 'as printed' are "
     "Algorithm 3 as the paper has it. NRMF factors from scratch at each batch, as the paper does.",
     "Sarcos is, unless sarcos_inv.mat was given, a subset with about every second row: not the paper's rows.",
@@ -69,7 +70,7 @@ NOTES = (
 
 
 def verdict(table: str, row: str, data: str, protocol: str, rmse: float) -> str:
-    """Say in a few words how our error compares with the paper's."""
+    """Return in a few words how our error compares with the paper's."""
     row, once, _ = row.partition(ONCE)
     row, printed, _ = row.partition(", as printed")
     if (table, row, data) not in NUMBERS:
@@ -87,7 +88,7 @@ def verdict(table: str, row: str, data: str, protocol: str, rmse: float) -> str:
         return UNEXPLAINED
     if once:
         return f"differs: {LABELS}"
-    # No honest run reaches the paper's number; one that is this far off has run away.
+    # An error this far above the paper's means that self-training has diverged.
     if rmse > 3 * theirs:
         return f"differs: {RUNAWAY}"
     reason = REASONS.get((table, row, data))

@@ -1,4 +1,4 @@
-"""Theorem 1 measured, and where the printed algorithm diverges."""
+"""Studies beside the tables: Theorem 1 measured, where the printed algorithm diverges, fixed hyperparameters, seeds."""
 
 from __future__ import annotations
 
@@ -8,37 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from experiments.common import BATCH, standardise
+from streamgp import StreamingGPRegressor
 from streamgp.datasets import Dataset
 from streamgp.errors import NumericalError, StreamGPError, StreamGPWarning
 from streamgp.evaluation import Record, prequential, self_training
 from streamgp.kernels import DistancePolynomial, SquaredExponential
-from streamgp.lowrank import Factor, projected_core, randomized_eigh, sequential_eigh
-from streamgp.regressor import StreamingGPRegressor
+from streamgp.lowrank import Factor, bordered_eigh, randomized_eigh, sequential_step
 
-BATCH = 100
+# How many seeds the study of chance runs.
 SEEDS = 5
-
-
-def first_batch_units(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Standardise by the first batch; give the scale of y too. A distance between different units says nothing."""
-    deviation, scale = X[:BATCH].std(axis=0), float(y[:BATCH].std())
-    X = (X - X[:BATCH].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    return X, (y - y[:BATCH].mean()) / scale, scale
-
-
-def _standardised(data: Dataset, n: int) -> tuple[np.ndarray, np.ndarray]:
-    X, y = data.X[:n], data.y[:n, 0]
-    spread = X[:500].std(axis=0)
-    X = (X - X[:500].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return X, (y - y[:500].mean()) / y[:500].std()
 
 
 def theorem(
     data: Dataset, *, quick: bool, seed: int, rank: int = 30, oversampling: int = 10
 ) -> dict[str, Any]:
-    """Measure ‖K_T − U_T S_T U_Tᵀ‖ and the bound 2 Σ (1 + 9√((k + p) n_t)) σ_{k+1}(K_t), batch by batch."""
+    """Return ‖K_T − U_T S_T U_Tᵀ‖ and the bound of Theorem 1, 2 Σ (1 + 9√((k + p) n_t)) σ_{k+1}(K_t), by batch."""
     n = 600 if quick else 1500
-    X, _ = _standardised(data, n)
+    X = standardise(data.X[:n], data.y[:n, 0]).X
     K = SquaredExponential(X.shape[1] ** 0.5).block(X)
     total = 0.0
     out: dict[str, list[float]] = {k: [] for k in ("rows", "bound", "literal", "projected", "best")}
@@ -53,13 +40,11 @@ def theorem(
                 continue
             before, B, C = factors[kind], K[past, own], K[own, own]
             if kind == "literal":
-                factors[kind] = sequential_eigh(before, B, C, rank, oversampling, (seed, step))
+                factors[kind] = bordered_eigh(before, B, C, rank, oversampling, seed=(seed, step))
             else:
-                core = projected_core(
-                    before.S, before.U.T @ B, C, rank, oversampling, (seed, step), definite=True
-                )
-                k = before.rank
-                factors[kind] = Factor(np.concatenate([before.U @ core.U[:k], core.U[k:]]), core.S)
+                given = {"seed": (seed, step), "definite": True}
+                found = sequential_step(before.S, before.U.T @ B, C, rank, oversampling, **given)
+                factors[kind] = Factor(found.basis(before.U), found.S)
         out["rows"].append(end)
         out["bound"].append(2.0 * total)
         out["best"].append(float(values[rank]))
@@ -70,27 +55,26 @@ def theorem(
 
 
 def robustness(data: Dataset, *, quick: bool, seed: int) -> dict[str, Any]:
-    """Stream with labels through literal and projected `srmf` over rank and noise."""
+    """Return the error of literal and projected `srmf`, labels known, by rank and noise."""
     n = 600 if quick else 1500
-    X, y = _standardised(data, n)
+    X, y, _ = standardise(data.X[:n], data.y[:n, 0])
     ranks = (10, 40, 160) if quick else (10, 20, 40, 80, 160)
     noises = (1e-4, 1e-2, 1.0) if quick else (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
     out: dict[str, Any] = {"ranks": ranks, "noises": noises, "rows": n}
+    kernel = SquaredExponential(X.shape[1] ** 0.5)
+    fixed_settings = {"method": "srmf", "tune": "none", "random_state": seed}
+
+    def error(rank: int, noise: float, variant: Any) -> float | None:
+        gp = StreamingGPRegressor(kernel, noise=noise, rank=rank, variant=variant, **fixed_settings)
+        return _mean_error(prequential(gp, X, y, BATCH))
+
     for variant in ("literal", "projected"):
-        out[variant] = [[_error(X, y, rank, noise, variant, seed) for noise in noises] for rank in ranks]
+        out[variant] = [[error(rank, noise, variant) for noise in noises] for rank in ranks]
     return out
 
 
-def _error(X: np.ndarray, y: np.ndarray, rank: int, noise: float, variant: Any, seed: int) -> float | None:
-    gp = StreamingGPRegressor(
-        SquaredExponential(X.shape[1] ** 0.5),
-        noise=noise, method="srmf", rank=rank, variant=variant, tune="none", random_state=seed,
-    )  # fmt: skip
-    return _mean_error(prequential(gp, X, y, BATCH))
-
-
 def _mean_error(records: Iterable[Record]) -> float | None:
-    """Average the error of batches as the paper does; None where the run fails."""
+    """Return the mean of the batches' RMSE, as the paper averages; None where the run fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StreamGPWarning)
         try:
@@ -100,9 +84,12 @@ def _mean_error(records: Iterable[Record]) -> float | None:
 
 
 def fixed(data: Dataset, *, quick: bool, seed: int) -> dict[str, Any]:
-    """Give the error of the exact GP of the first batch, by length-scale and noise: all that self-training can say."""
+    """Return the error of the exact GP of the first batch, by length-scale and noise.
+
+    The exact GP does not move when it learns its own predictions, so this is all that self-training can reach.
+    """
     n = min(1000 if quick else data.X.shape[0], data.X.shape[0])
-    X, y, scale = first_batch_units(data.X[:n], data.y[:n, 0])
+    X, y, scale = standardise(data.X[:n], data.y[:n, 0], BATCH)
     lengths, noises = (0.12, 0.25, 0.5, 1.0, 2.0, 2.5, 4.0, 8.0), (1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0)
     table = []
     for length in lengths:
@@ -118,9 +105,9 @@ def fixed(data: Dataset, *, quick: bool, seed: int) -> dict[str, Any]:
 
 
 def chance(data: Dataset, *, quick: bool, seed: int) -> dict[str, Any]:
-    """Give the mean error of the polynomial kernel that learns its own predictions, for several seeds."""
+    """Return the mean error of self-training with the polynomial kernel, for several seeds."""
     n = 600 if quick else 4000
-    X, y, scale = first_batch_units(data.X[:n], data.y[:n, 0])
+    X, y, scale = standardise(data.X[:n], data.y[:n, 0], BATCH)
     out: dict[str, Any] = {"rows": n}
     for tune in ("none", "continuous", "hybrid"):
         out[tune] = []
@@ -130,7 +117,7 @@ def chance(data: Dataset, *, quick: bool, seed: int) -> dict[str, Any]:
                 tune=tune, random_state=number,
             )  # fmt: skip
             error = _mean_error(self_training(gp, X, y, BATCH))
-            out[tune].append(None if error is None else scale * error)
+            out[tune].append(None if error is None else float(scale * error))
     return out
 
 

@@ -1,1 +1,1 @@
-"""The peers that people would pick instead, on the same streams: `streamgp bench`."""
+"""The benchmark against other libraries, on the same streams: `make bench`."""

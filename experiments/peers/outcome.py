@@ -1,4 +1,4 @@
-"""The outcome as tables and a figure: error against seconds a row, one point a method, our ranks as a curve."""
+"""Tables and a figure of the benchmark: error against seconds a row, a point for each method, a curve for our ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .protocol import SETS
 
 RANKS = ("pivoted 100", "pivoted 200", "pivoted 500", "pivoted 1000")
 OURS = (*RANKS, "streamgp, nothing set", "exact (nrmf)")
-# Which of ours is named where several are as accurate as a peer and faster.
+# The first of these that is as accurate as a peer and faster is the one that is named.
 PREFERRED = (
     "pivoted 500",
     "pivoted 200",
@@ -24,14 +24,14 @@ PREFERRED = (
     "exact (nrmf)",
     "streamgp, nothing set",
 )
-# Errors that differ by less are the same: between seeds they move by about as much.
+# Relative difference of errors below which they count as equal: about what another seed changes.
 ALIKE = 0.005
 HEAD = ("method", "RMSE", "NLPD", "in 90 %", "ms a batch", "growth", "memory, MB", "ours against it")
 _MARKS = "osD^vP*X<>hd8p"
 
 
 def rows_of(results: Mapping[str, Mapping[str, Any]], name: str) -> list[list[str]]:
-    """Give the table of a stream, a row a method."""
+    """Return the table of a stream, a row for each method."""
     found = [result for result in results.values() if result["set"] == name]
     ours = {r["peer"]: r for r in found if r["peer"] in OURS and "failure" not in r}
     out = []
@@ -62,17 +62,17 @@ def _short(value: float, digits: int) -> str:
 
 
 def verdict(result: Mapping[str, Any], ours: Mapping[str, Mapping[str, Any]]) -> str:
-    """Say which of ours is as accurate as a peer and faster over the rows that it reached, or what is missing."""
+    """Return which of ours is as accurate as a peer and faster, over the rows the peer reached, or what is missing."""
     compared = {peer: _compared(result, ours[peer]) for peer in PREFERRED if peer in ours}
     found = _chosen(compared)
-    said = "; ".join(f"{peer}: {_said(*found[peer])}" for peer in found)
+    said = "; ".join(f"{peer}: {_in_words(*found[peer])}" for peer in found)
     if any(more <= ALIKE and faster >= 1.0 for more, faster in found.values()) or not compared:
         return said
     return f"not both: {said or 'no streamgp is as accurate or as fast'} ({PEERS[result['peer']].why})"
 
 
 def _chosen(compared: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Give the preferred one of ours that is as accurate and faster; or the fastest accurate and the best fast one."""
+    """Return the preferred one of ours that is as accurate and faster, else the fastest accurate and best fast one."""
     for peer, (more, faster) in compared.items():
         if more <= ALIKE and faster >= 1.0:
             return {peer: (more, faster)}
@@ -84,7 +84,7 @@ def _chosen(compared: Mapping[str, tuple[float, float]]) -> dict[str, tuple[floa
 
 
 def _compared(result: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[float, float]:
-    """Give how much more error ours has, as a share of the peer's, and how many times faster it is."""
+    """Return how much more error ours has, as a share of the peer's, and how many times faster it is."""
     shared = min(len(result["batches"]), len(mine["batches"]))
     (theirs, their_seconds), (own, seconds) = (np.array(r["batches"][:shared]).T for r in (result, mine))
     return float(np.sqrt((own**2).mean() / (theirs**2).mean())) - 1.0, float(
@@ -92,14 +92,14 @@ def _compared(result: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[float
     )
 
 
-def _said(more: float, faster: float) -> str:
+def _in_words(more: float, faster: float) -> str:
     error = "as accurate" if abs(more) <= ALIKE else f"{abs(more):.1%} {'more' if more > 0 else 'less'} error"
     times = max(faster, 1.0 / faster)
     return f"{error}, {times:.{0 if times >= 10 else 1}f} × {'faster' if faster >= 1 else 'slower'}"
 
 
 def short_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Give one Markdown table of all streams: error of ours against each peer, how much faster, and which of ours."""
+    """Return one Markdown table of all streams: error of ours against each peer, how much faster, and which of ours."""
     names = [name for name in SETS if any(r["set"] == name for r in results.values())]
     out = [
         "| against | " + " | ".join(SETS[name] for name in names) + " |",
@@ -127,12 +127,12 @@ def _cell(ours: str, more: float, faster: float) -> str:
 
 
 def markdown(results: Mapping[str, Mapping[str, Any]], lines: Sequence[str]) -> str:
-    """Give every table as Markdown."""
+    """Return every table as Markdown."""
     out = ["# streamgp and its peers", "", *(f"{line}\n" for line in lines)]
     out += [
         "Error of ours against each peer, and how many times faster; in brackets which of ours: the rank of `pivoted`, "
-        "the exact method, or `tuned`, with nothing set. Bold where it is worse in neither; else "
-        "those that come nearest.",
+        "the exact method, or `tuned`, with default settings. Bold where ours is worse in neither; else "
+        "those that come closest.",
         "",
     ]
     out += [*short_table(results), ""]
@@ -151,7 +151,7 @@ def markdown(results: Mapping[str, Mapping[str, Any]], lines: Sequence[str]) -> 
 
 
 def draw(results: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Draw error against seconds a row, a panel a stream."""
+    """Write a figure of error against seconds a row, a panel for each stream."""
     names = [name for name in SETS if any(r["set"] == name and "rmse" in r for r in results.values())]
     figure, axes = new_figure(11.0, 3.2 + 3.6 * ((len(names) + 1) // 2))
     axes.remove()

@@ -1,20 +1,23 @@
-"""A Dask cluster on this machine: the same numbers as one process, in less time, whatever happens to a worker.
+"""A Dask cluster on this machine against one process: time, predictions, memory, and what merging costs.
 
-python -m experiments.speed.cluster compare [rows]    one process against two workers, then with a worker killed
-python -m experiments.speed.cluster large [GB]        a lazy array larger than the workers' memory together
-python -m experiments.speed.cluster merge             two streams merged against one stream of both
+    python -m experiments.speed.cluster compare [ROWS]          one process, two workers, two with one killed
+    python -m experiments.speed.cluster large [GIGABYTES]       an array larger than the workers' memory
+    python -m experiments.speed.cluster merge                   two streams merged against one stream of both
+
+Without a command: compare.
 """
 
 import os
 import signal
-import sys
 import threading
 import time
 
+import click
 import dask.array as da
 import numpy as np
 from distributed import Client
 
+from experiments.common import help_text
 from streamgp import StreamingGPRegressor
 from streamgp.dask import local_cluster
 from streamgp.datasets import load_arm
@@ -24,25 +27,38 @@ CHUNK = 50_000
 
 
 def made(block: np.ndarray) -> np.ndarray:
-    """Make the rows whose numbers are in the block: inputs, then the first torque."""
+    """Return the rows of the arm whose numbers are in the block: inputs, then the first torque."""
     arm = load_arm(len(block), start=int(block[0]))
     return np.column_stack([arm.X, arm.y[:, 0]])
 
 
 def lazily(rows: int) -> tuple[da.Array, da.Array]:
+    """Return X (rows, 21) and y (rows,) as lazy arrays that simulate their rows where they are needed."""
     numbers = da.arange(rows, chunks=CHUNK)
     table = numbers.map_blocks(made, dtype=float, chunks=(numbers.chunks[0], (22,)), new_axis=1)
     return table[:, :21], table[:, 21]
 
 
 def model(rank: int = 300) -> StreamingGPRegressor:
+    """Return a regressor with default settings but for its rank."""
     return StreamingGPRegressor(rank=rank, random_state=0)
 
 
+@click.group(help=help_text(__doc__), invoke_without_command=True)
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Run one of the commands."""
+    if context.invoked_subcommand is None:
+        context.invoke(compare)
+
+
+@main.command()
+@click.argument("rows", default=2_000_000, type=click.IntRange(CHUNK))
 def compare(rows: int) -> None:
+    """Fit in one process, with two workers, and with two of which one is killed; compare predictions and times."""
     test = load_arm(2000, start=10 * rows).X
     answers, seconds = {}, {}
-    # Rows in memory of the processes would measure their making: made on the fly, in every run alike.
+    # Rows are simulated where they are needed, in every run alike; sending them would take longer than learning.
     X, y = lazily(rows)
 
     def run(name: str, client: Client, before: object = None) -> None:
@@ -78,7 +94,10 @@ def compare(rows: int) -> None:
     )
 
 
+@main.command()
+@click.argument("gigabytes", default=20.0, type=click.FloatRange(0, min_open=True))
 def large(gigabytes: float) -> None:
+    """Fit an array larger than the memory of both workers, 2 GB each; print the largest worker."""
     rows = int(gigabytes * 1e9 / (22 * 8))
     X, y = lazily(rows)
     print(f"{rows:,} rows, {(X.nbytes + y.nbytes) / 1e9:.1f} GB, {X.npartitions} partitions")
@@ -104,7 +123,9 @@ def large(gigabytes: float) -> None:
     print(f"error on the next 2,000 rows: {error:.3f} of the spread; {gp.n_samples_seen_:,} rows learned")
 
 
+@main.command()
 def merge() -> None:
+    """Merge two streams of 5,000 rows and compare with one stream of 10,000, for common and separate pivots."""
     rng = np.random.default_rng(0)
     arm = load_arm(12_000)
     order = rng.permutation(12_000)
@@ -132,10 +153,4 @@ def merge() -> None:
 
 
 if __name__ == "__main__":
-    what, *more = sys.argv[1:] or ["compare"]
-    if what == "compare":
-        compare(int(more[0]) if more else 2_000_000)
-    elif what == "large":
-        large(float(more[0]) if more else 20.0)
-    else:
-        merge()
+    main()

@@ -1,18 +1,21 @@
-"""Time a batch of the paper's methods, one run each, in the paper's sizes.
+"""Time a batch of the paper's methods, in the paper's sizes, and the ratios of these times.
 
-    python -m experiments.speed.paper_speed
+    python -m experiments.speed.paper_speed [SET ...]
 
-Batches of 100, rank 50, oversampling 10, squared exponential, labels known. `nrmf` factors from scratch
-each batch, as the paper does. The ratios are what survives a change of machine.
+Sets: abalone and sarcos_subset unless others are named. Batches of 100, rank 50, oversampling 10, squared exponential,
+labels known. `nrmf` factors from scratch at each batch, as the paper does. The ratios hardly depend on the machine.
 """
 
-import sys
+from functools import partial
+from typing import Any
 
+import click
 import numpy as np
 
-from experiments.common import Contention, load, machine
+from experiments.common import command, load, machine, pool_records, undisturbed
 from streamgp import StreamingGPRegressor, kernels
-from streamgp.evaluation import prequential
+from streamgp.evaluation import Record, prequential
+from streamgp.parameters import used_by
 
 METHODS = {
     "srmf": {"method": "srmf"},
@@ -23,30 +26,32 @@ METHODS = {
 }
 
 
-def main() -> None:
+def stream(arguments: dict[str, Any], X: np.ndarray, y: np.ndarray) -> list[Record]:
+    """Return the records of a new regressor, labels known."""
+    return list(prequential(StreamingGPRegressor(**used_by(**arguments)), X, y))
+
+
+@command(__doc__)
+@click.argument("sets", nargs=-1)
+def main(sets: tuple[str, ...]) -> None:
+    """Run each method on each set."""
     print(machine())
-    for name in sys.argv[1:] or ("abalone", "sarcos_subset"):
+    for name in sets or ("abalone", "sarcos_subset"):
         X, y = load(name)
         y = y - y.mean()
         kernel = y.var() * kernels.SquaredExponential(X.std(axis=0) * X.shape[1] ** 0.5)
         common = {"kernel": kernel, "noise": 0.1 * y.var(), "rank": 50, "oversampling": 10, "random_state": 0}
         common["tune"] = "none"
-        # Imports, thread pools and the allocator's first page faults belong to no method.
-        list(prequential(StreamingGPRegressor(method="srmf", **common), X, y))
+        # Imports, thread pools and the allocator's first page faults are not part of any method's time.
+        stream(common | {"method": "srmf"}, X, y)
         seconds = {}
         for label, arguments in METHODS.items():
-            for _ in range(3):
-                gp = StreamingGPRegressor(**common, **arguments)
-                with Contention() as machine_use:
-                    records = list(prequential(gp, X, y))
-                if machine_use.others < 0.1:
-                    break
-            seconds[label] = np.mean([r.predict_seconds + r.update_seconds for r in records])
-            error = np.sqrt(np.mean([r.rmse**2 for r in records if r.rmse is not None]))
+            measured = undisturbed(partial(stream, common | arguments, X, y))
+            each = [r.predict_seconds + r.update_seconds for r in measured.result]
+            seconds[label] = np.mean(each)
             print(
-                f"{name:14} {label:18} {1e3 * seconds[label]:9.2f} ms a batch   last batch "
-                f"{1e3 * (records[-1].predict_seconds + records[-1].update_seconds):9.2f} ms   "
-                f"RMSE {error:7.3f}   others used {machine_use.others:.2f} cores",
+                f"{name:14} {label:18} {1e3 * seconds[label]:9.2f} ms a batch   last batch {1e3 * each[-1]:9.2f} ms   "
+                f"RMSE {pool_records(measured.result).rmse:7.3f}   others used {measured.others:.2f} cores",
                 flush=True,
             )
         for other in ("nrmf", "nrmf, incremental", "brmf", "rgp"):

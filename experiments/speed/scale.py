@@ -1,27 +1,31 @@
-"""What limits a fleet: bytes, operations, how often machines agree and how stale they are between. For docs/scale.md.
+"""What limits a fleet of workers: bytes, operations, how often statistics are summed, how stale they are in between.
 
     python -m experiments.speed.scale
 
-A small simulator: streams send rows; workers learn them at a measured rate; every `interval` seconds the statistics of
-all workers are added up as a tree and handed back. Prints the tables of the page.
+A small simulator: streams send rows; workers learn them at a rate that is measured on one core of this machine; every
+`interval` seconds the statistics of all workers are summed as a tree and the model is sent back. Prints the tables of
+docs/scale.md.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 
-os.environ["OMP_NUM_THREADS"] = "1"  # one core
-
 import numpy as np
 
+from experiments.common import command
+from experiments.internals import summary
 from streamgp import StreamingGPRegressor
 from streamgp.datasets import load_arm
 
 RANKS = (100, 300, 500)
-# Rows a second of one core, by rank: measured at the start. Of one H200, float64, batches of 10,000.
+# Rows a second by rank: of one core in large partitions and one at a time, both measured at the start; and of one
+# H200, float64, batches of 10,000.
 CORE: dict[int, float] = {}
 SINGLE: dict[int, float] = {}
 GPU = {500: 6.35e6, 2000: 3.39e6, 8000: 0.314e6}
@@ -30,7 +34,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Fleet:
-    """Streams, rows of d inputs and q outputs a day, pivots, and the network between machines."""
+    """How many rows come a day and from how many streams, their size, the rank, and the network between machines."""
 
     rows_a_day: float
     streams: int
@@ -47,32 +51,32 @@ class Fleet:
 
     @property
     def input_bytes(self) -> float:
-        """Bytes a second that come in, float64."""
+        """Bytes a second of incoming rows, float64."""
         return 8.0 * self.rows * (self.inputs + self.outputs)
 
     @property
     def flops(self) -> float:
-        """Operations a second: kernel, features and gram of every row, symmetric work counted once."""
+        """Operations a second: kernel, features and gram matrix of every row, symmetric work counted once."""
         return self.rows * (
             2 * self.rank * (self.inputs + 2) + 2 * self.rank**2 + 2 * self.rank * self.outputs
         )
 
     @property
     def statistics_bytes(self) -> float:
-        """Bytes of one set of statistics: half of A, c, and a few numbers."""
+        """Bytes of the statistics of one worker: half of A, which is symmetric, c, and a few numbers."""
         return 8.0 * (self.rank * (self.rank + 1) / 2 + self.rank * self.outputs + self.outputs**2 + 2)
 
     @property
     def model_bytes(self) -> float:
-        """Bytes of what is handed back: pivots, V and the weights' Cholesky factor."""
+        """Bytes of the model that is sent back: pivots, V and the Cholesky factor of the weights."""
         return 8.0 * (self.rank * self.inputs + 2 * self.rank**2 + self.rank * self.outputs)
 
     def workers(self, load: float = 0.5) -> int:
-        """Cores that learn all rows at this load."""
+        """Return the number of cores that learn all rows at this load."""
         return max(1, math.ceil(self.rows / (load * CORE[self.rank])))
 
     def round_seconds(self, workers: int, fan: int = 8) -> float:
-        """Add up the statistics of all workers as a tree, factor, and hand the model back down the tree."""
+        """Return the seconds to sum the statistics of all workers as a tree, factor, and send the model back down."""
         depth = max(1, math.ceil(math.log(workers, fan))) if workers > 1 else 0
         up = depth * (self.latency + fan * self.statistics_bytes / self.network)
         down = depth * (self.latency + fan * self.model_bytes / self.network)
@@ -80,15 +84,15 @@ class Fleet:
         return up + factor + down
 
     def simulate(self, workers: int, interval: float, rounds: int = 20) -> tuple[float, float, float]:
-        """Give staleness (mean age, in s, of what others saw), bytes a second on the busiest link, load of a core.
+        """Return staleness in seconds, bytes a second on the busiest link, and load of a core.
 
-        Rows of a worker reach the others at the end of the round after the one in which they came.
+        Staleness is the mean age of a row when it reaches the other workers: at the end of the round after its own.
         """
         took = self.round_seconds(workers)
         ages, time = [], 0.0
         for _ in range(rounds):
             began, ended = time, time + max(interval, took)
-            # A row at time t of this interval is known to all at ended + took.
+            # A row that came in this interval is known to all at ended + took.
             ages.append(ended + took - 0.5 * (began + ended))
             time = ended
         busiest = 8 * (self.statistics_bytes + self.model_bytes) / max(interval, took)
@@ -97,7 +101,7 @@ class Fleet:
 
 
 def measure() -> None:
-    """Time the statistics of 50,000 rows on one core, and rows that come one at a time."""
+    """Print the rows a second of one core: the statistics of 50,000 rows at once, and rows one at a time."""
     arm = load_arm(50_000)
     print("| rank | rows/s of one core, partitions of 50,000 | one row at a time |")
     print("|---|---|---|")
@@ -106,7 +110,7 @@ def measure() -> None:
         seconds = []
         for _ in range(5):
             began = time.perf_counter()
-            gp._stream.model.summary(arm.X, arm.y)
+            summary(gp, arm.X, arm.y)
             seconds.append(time.perf_counter() - began)
         CORE[rank] = len(arm.X) / float(np.median(seconds))
         began = time.perf_counter()
@@ -117,8 +121,23 @@ def measure() -> None:
     print()
 
 
+@command(__doc__)
 def main() -> None:
+    """Measure, then print every table."""
+    if os.environ.get("OMP_NUM_THREADS") != "1":
+        # One core is measured; BLAS reads the variable only when it is loaded.
+        alone = {**os.environ, "OMP_NUM_THREADS": "1"}
+        raise SystemExit(
+            subprocess.run([sys.executable, "-m", __spec__.name], env=alone, check=False).returncode
+        )
     measure()
+    costs()
+    agreement()
+    many_models()
+
+
+def costs() -> None:
+    """Print what a fleet must take in and compute, by rows a day and rank."""
     print(
         "| rows a day | rank | rows/s | in, MB/s | GFLOP/s | cores at half load | H200s at half load, rank 2000 |"
     )
@@ -132,6 +151,10 @@ def main() -> None:
                 f"{fleet.flops / 1e9:.1f} | {fleet.workers()} | {gpus} |"
             )
     print()
+
+
+def agreement() -> None:
+    """Print how stale workers are and what summing costs, by number of workers and interval."""
     print("| workers | interval, s | round, ms | staleness, s | busiest link, MB/s | load of a core |")
     print("|---|---|---|---|---|---|")
     fleet = Fleet(1e9, 10_000)
@@ -143,6 +166,10 @@ def main() -> None:
                 f"{bytes_ / 1e6:.2f} | {load:.1%} |"
             )
     print()
+
+
+def many_models() -> None:
+    """Print what 10,000 models take, each of a stream of its own, by rank."""
     print("| 10,000 models, rank | state of one, MB | of all, GB | rows/s of one stream | one core serves |")
     print("|---|---|---|---|---|")
     for rank in RANKS:

@@ -1,4 +1,4 @@
-"""Gaussian process regression for data that never stops coming."""
+"""Gaussian process regression for data streams."""
 
 from . import kernels
 from .regressor import StreamingGPRegressor, load

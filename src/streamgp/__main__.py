@@ -1,4 +1,4 @@
-"""``python -m streamgp`` is the command ``streamgp``."""
+"""``python -m streamgp`` runs the command ``streamgp``."""
 
 from .app.cli import main
 

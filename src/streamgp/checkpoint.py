@@ -18,34 +18,32 @@ from typing import Any
 
 import numpy as np
 
-from . import kernels, lowrank
-from . import learner as stream
-from . import methods as models
+from . import checks, kernels, lowrank, parameters, targets
 from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
-from .gp import features, statistics
-from .methods import exact
-from .methods import rows as window
-from .methods import weighted as affine
+from .gp import features, normal_equations, posterior
+from .learner import FirstRows, Learner
+from .methods import exact, pivot_selection, pivot_state, pivoted, recursive, rows, spectral, weighted
 from .methods.base import Recent
-from .online import calibration, ledger
-from .online import outliers as guard
-from .tuning import optimise as tuning
-from .tuning import reservoir
+from .online import calibration, history, outliers
+from .tuning import reservoir, schedule
 
 MAGIC = b"STREAMGP"
-VERSION = 4
+VERSION = 5
 _HEAD = struct.Struct("<8sI32sQ")
 
 # Every class that a file may name.
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        stream.Stream, stream.Settings, reservoir.Reservoir, tuning.Outcome, calibration.Scores, guard.Inputs,
-        ledger.Ledger, models.PivotedModel, models.ExactModel, models.SpectralModel, models.RecursiveModel,
-        models.AffineModel, window.Rows, exact.Panel, affine.Part, features.Pivots, features.Quadratic,
-        lowrank.Factor,
-        statistics.NormalEquations, statistics.Posterior, statistics.Conditioned,
+        Learner, FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
+        reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores,
+        history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
+        pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
+        exact.ExactState, exact.Panel, recursive.RecursiveState,
+        spectral.SpectralState, spectral.SpectralConfig, weighted.WeightedState, weighted.Part,
+        features.Pivots, features.Quadratic, lowrank.Factor,
+        normal_equations.NormalEquations, posterior.Posterior, posterior.Conditioned,
         kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,
         kernels.SquaredExponential, kernels.Matern, kernels.RationalQuadratic, kernels.Periodic, kernels.Linear,
         kernels.DistancePolynomial, kernels.BrownianPolynomial,
@@ -148,7 +146,7 @@ def _pack(value: Any, blobs: list[bytes]) -> Any:
         return {"recent": True}
     if is_foreign(value) or isinstance(value, np.ndarray):
         if is_foreign(value):
-            raise TypeError("its arrays are not NumPy's; only models taught with NumPy arrays can be saved")
+            raise TypeError("its arrays are not NumPy's; only models that learned NumPy arrays can be saved")
         if value.dtype.kind not in "biuf":
             raise TypeError(f"an array of {value.dtype} is not something that a checkpoint holds")
         # In the order in which it lies: a product of a transposed matrix may round otherwise.

@@ -1,4 +1,4 @@
-"""Data to stream: Abalone, the Sarcos arm, and a simulated seven-joint arm.
+"""Data sets: Abalone, the Sarcos arm, and a simulated arm with seven joints.
 
 References: Nash et al., Abalone, UCI Machine Learning Repository (1995), doi 10.24432/C55C7W. Rasmussen &
 Williams, Gaussian Processes for Machine Learning (2006), data of section 2.5. Craig, Introduction to Robotics
@@ -25,7 +25,7 @@ N_JOINTS = 7
 
 @dataclass(frozen=True)
 class Dataset:
-    """Inputs X (n, d), targets y (n, q), their names, and where they come from."""
+    """Inputs X (n, d), targets y (n, q), their names, and their source."""
 
     X: np.ndarray
     y: np.ndarray
@@ -34,11 +34,11 @@ class Dataset:
     source: str
 
 
-# Where the originals are, and the sha256 of the file.
+# Addresses of the originals, and the sha256 of the file.
 _ABALONE = "https://archive.ics.uci.edu/ml/machine-learning-databases/abalone/abalone.data"
 _ABALONE_SHA256 = "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"
 _SARCOS = "https://gaussianprocess.org/gpml/data/"
-# The sha256 of sarcos_inv.mat is not known to us; its shape and the mean torques of every tenth row are.
+# We do not know the sha256 of sarcos_inv.mat, but its shape and the mean torques of every tenth row.
 _SARCOS_SHAPES = {"train": (44484, 28), "test": (4449, 28)}
 _SARCOS_MEANS = (13.692, -24.354, 11.359, 27.475, -0.794, -0.781, 4.163)
 _FOLDER = "STREAMGP_DATA"
@@ -46,16 +46,19 @@ _SEXES = {"M": 0.0, "F": 1.0, "I": 2.0}
 
 
 def load_abalone(folder: str | os.PathLike[str] | None = None) -> Dataset:
-    """Load the 4,177 abalones of UCI: sex as 0, 1, 2 (male, female, infant), seven sizes and weights; rings.
+    """Return the 4,177 abalones of UCI: sex as 0, 1, 2 (male, female, infant), seven sizes and weights; rings.
 
     Parameters
     ----------
     folder : path, optional
-        Where `abalone.data` lies; else the folder that STREAMGP_DATA names, else it is fetched and cached.
+        Folder of `abalone.data`. Default: the folder in the environment variable STREAMGP_DATA; without that the file
+        is downloaded and cached.
     """
     path, source = _find(("abalone.data",), folder, _ABALONE, _ABALONE_SHA256)
     if hashlib.sha256(path.read_bytes()).hexdigest() != _ABALONE_SHA256:
-        raise DataError(f"{path} is not UCI's abalone.data: its sha256 is not {_ABALONE_SHA256}")
+        raise DataError(
+            f"{path} is not UCI's abalone.data: its sha256 is not {_ABALONE_SHA256}; download {_ABALONE}"
+        )
     rows = [line.split(",") for line in path.read_text().split()]
     table = np.array([[_SEXES[row[0]], *map(float, row[1:])] for row in rows])
     names = ("sex", "length", "diameter", "height", "whole", "shucked", "viscera", "shell")
@@ -65,16 +68,16 @@ def load_abalone(folder: str | os.PathLike[str] | None = None) -> Dataset:
 def load_sarcos(
     folder: str | os.PathLike[str] | None = None, *, part: Literal["train", "test"] = "train"
 ) -> Dataset:
-    """Load the Sarcos arm, rows in time order: positions, velocities and accelerations of 7 joints; 7 torques.
+    """Return the Sarcos arm in time order: positions, velocities and accelerations of 7 joints; 7 torques.
 
     Parameters
     ----------
     folder : path, optional
-        Where `sarcos_inv.mat` lies, or `sarcos_subset.npz` (X, Y: some of its rows); else the folder that
-        STREAMGP_DATA names, else `sarcos_inv.mat` is fetched and cached.
+        Folder of `sarcos_inv.mat`, or of `sarcos_subset.npz` (X, Y: some of its rows). Default: the folder in the
+        environment variable STREAMGP_DATA; without that `sarcos_inv.mat` is downloaded and cached.
     part : {"train", "test"}
-        "test": `sarcos_inv_test.mat`. Nearly all its rows stand in `sarcos_inv.mat` too: it tests no model that
-        learned that.
+        "test" is `sarcos_inv_test.mat`. Nearly all its rows are in `sarcos_inv.mat` too, so it is no test of a model
+        that has learned that.
     """
     if part not in _SARCOS_SHAPES:
         raise ParameterError(f"part={part!r} must be 'train' or 'test'")
@@ -95,13 +98,13 @@ def load_sarcos(
             f"{path} has inputs {X.shape} and torques {y.shape}; the Sarcos data has 21 and 7 columns"
         )
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise DataError(f"{path} holds NaN or infinity; it is damaged")
+        raise DataError(f"{path} contains NaN or infinity; it is damaged, download it again")
     if path.suffix == ".mat":
         same = table.shape == _SARCOS_SHAPES[part]
         if part == "train":
             same = same and np.allclose(y[::10].mean(axis=0), _SARCOS_MEANS, atol=1e-2)
         if not same:
-            raise DataError(f"{path} is not the published {path.name}: its size or its torques are others")
+            raise DataError(f"{path} is not the published {path.name}: its shape or its torques differ")
     else:
         source += f", a subset of {X.shape[0]} rows"
     return Dataset(X, y, _arm_names(), tuple(f"torque_{i + 1}" for i in range(N_JOINTS)), source)
@@ -115,20 +118,20 @@ def _arm_names() -> tuple[str, ...]:
 def _find(
     names: tuple[str, ...], folder: str | os.PathLike[str] | None, url: str, sha256: str | None
 ) -> tuple[Path, str]:
-    """Give the path of the first of these files that is there, and what to call its source."""
+    """Return the path of the first of these files that exists, and a description of its source."""
     given = folder if folder is not None else os.environ.get(_FOLDER)
     if given:
         for name in names:
             if (Path(given) / name).is_file():
-                return Path(given) / name, f"{name} from the folder that was named"
-        named = "" if folder is not None else f", which {_FOLDER} names"
-        raise DataError(f"{' or '.join(names)} does not lie in {given}{named}; put it there: {url}")
-    what_to_do = f"put {names[0]}, from {url}, into a folder, and name that by --data or {_FOLDER}"
+                return Path(given) / name, f"{name} from the given folder"
+        named = "" if folder is not None else f" (from {_FOLDER})"
+        raise DataError(f"{' or '.join(names)} is not in {given}{named}; download it from {url}")
+    remedy = f"download {url} into a folder and pass that with --data or {_FOLDER}"
     try:
         import pooch
     except ImportError as error:
         raise DataError(
-            f"{names[0]} is not here, and fetching it needs pooch: pip install 'streamgp[data]', or {what_to_do}"
+            f"{names[0]} is missing, and downloading it needs pooch: pip install 'streamgp[data]', or {remedy}"
         ) from error
     try:
         cached = pooch.retrieve(
@@ -138,8 +141,8 @@ def _find(
             pooch.os_cache("streamgp"),
             progressbar=False,
         )
-    except Exception as error:  # whatever the network can do
-        raise DataError(f"{names[0]} is not here and could not be fetched ({error}); {what_to_do}") from error
+    except Exception as error:  # networks fail in many ways
+        raise DataError(f"{names[0]} could not be downloaded ({error}); {remedy}") from error
     return Path(cached), url
 
 
@@ -169,41 +172,44 @@ _INERTIA = np.array(
         [0.001, 0.001, 0.001],
     ]
 )
-_HAND = np.array([0.02, 0.0, 0.15])  # where a payload is held, in the last frame
+_HAND = np.array([0.02, 0.0, 0.15])  # position of the payload in the last frame
 _VISCOUS = np.array([0.8, 0.8, 0.5, 0.5, 0.2, 0.2, 0.1])
 _COULOMB = np.array([1.0, 1.0, 0.7, 0.7, 0.3, 0.3, 0.15])
 _GRAVITY = 9.81
-_SECONDS_A_ROW = 0.02
-# Noise is drawn in blocks, so that any stretch of rows can be made without the rows before it.
+_SECONDS_PER_ROW = 0.02
+# Noise is drawn in blocks, so that any range of rows can be generated without the rows before it.
 _NOISE_BLOCK = 4096
 
 
 def inverse_dynamics(
     q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray, payload: float = 0.0
 ) -> np.ndarray:
-    """Give the rigid-body torques (n, 7) of a motion, each (n, 7), with `payload` kilograms in the hand.
+    """Return the rigid-body torques (n, 7) of joint positions, velocities and accelerations, each (n, 7).
 
-    Radians, seconds, newton metres; the payload is a point.
+    In radians, seconds and newton metres; `payload` is a point mass in the hand, in kilograms.
     """
     n = q.shape[0]
     rotations = [_rotation(q[:, i], _TWIST[i]) for i in range(N_JOINTS)]
-    # Where frame i stands in frame i − 1.
-    places = [np.array([0.0, -np.sin(a) * d, np.cos(a) * d]) for a, d in zip(_TWIST, _OFFSET, strict=True)]
+    # The origin of frame i in frame i − 1.
+    origins = [np.array([0.0, -np.sin(a) * d, np.cos(a) * d]) for a, d in zip(_TWIST, _OFFSET, strict=True)]
     axis = np.array([0.0, 0.0, 1.0])
-    spin, spin_rate = np.zeros((n, 3)), np.zeros((n, 3))
-    lift = np.tile([0.0, 0.0, _GRAVITY], (n, 1))  # an arm at rest is an arm accelerated upwards
+    # Angular velocity and acceleration of a frame, and the acceleration of its origin, in the frame itself.
+    omega, alpha = np.zeros((n, 3)), np.zeros((n, 3))
+    linear = np.tile([0.0, 0.0, _GRAVITY], (n, 1))  # gravity, as an upward acceleration of the base
     forces, moments = [], []
     for i in range(N_JOINTS):
         into = rotations[i].transpose(0, 2, 1)
-        lift = _apply(into, np.cross(spin_rate, places[i]) + np.cross(spin, np.cross(spin, places[i])) + lift)
-        carried = _apply(into, spin)
+        linear = _apply(
+            into, np.cross(alpha, origins[i]) + np.cross(omega, np.cross(omega, origins[i])) + linear
+        )
+        inherited = _apply(into, omega)
         own = velocity[:, i : i + 1] * axis
-        spin_rate = _apply(into, spin_rate) + np.cross(carried, own) + acceleration[:, i : i + 1] * axis
-        spin = carried + own
-        centre = np.cross(spin_rate, _CENTRE[i]) + np.cross(spin, np.cross(spin, _CENTRE[i])) + lift
+        alpha = _apply(into, alpha) + np.cross(inherited, own) + acceleration[:, i : i + 1] * axis
+        omega = inherited + own
+        centre = np.cross(alpha, _CENTRE[i]) + np.cross(omega, np.cross(omega, _CENTRE[i])) + linear
         forces.append(_MASS[i] * centre)
-        moments.append(_INERTIA[i] * spin_rate + np.cross(spin, _INERTIA[i] * spin))
-    held = payload * (np.cross(spin_rate, _HAND) + np.cross(spin, np.cross(spin, _HAND)) + lift)
+        moments.append(_INERTIA[i] * alpha + np.cross(omega, _INERTIA[i] * omega))
+    held = payload * (np.cross(alpha, _HAND) + np.cross(omega, np.cross(omega, _HAND)) + linear)
     forces[-1] = forces[-1] + held
     moments[-1] = moments[-1] + np.cross(_HAND - _CENTRE[-1], held)
     torques = np.empty((n, N_JOINTS))
@@ -211,7 +217,7 @@ def inverse_dynamics(
     for i in reversed(range(N_JOINTS)):
         if i < N_JOINTS - 1:
             force = _apply(rotations[i + 1], force)
-            moment = _apply(rotations[i + 1], moment) + np.cross(places[i + 1], force)
+            moment = _apply(rotations[i + 1], moment) + np.cross(origins[i + 1], force)
         moment = moment + moments[i] + np.cross(_CENTRE[i], forces[i])
         force = force + forces[i]
         torques[:, i] = moment[:, 2]
@@ -219,7 +225,7 @@ def inverse_dynamics(
 
 
 def _rotation(angle: np.ndarray, twist: float) -> np.ndarray:
-    """Give the rotation (n, 3, 3) from frame i to frame i − 1."""
+    """Return the rotation (n, 3, 3) from frame i to frame i − 1."""
     c, s, ca, sa = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
     zero = np.zeros_like(c)
     rows = [[c, -s, zero], [s * ca, c * ca, zero - sa], [s * sa, c * sa, zero + ca]]
@@ -227,14 +233,15 @@ def _rotation(angle: np.ndarray, twist: float) -> np.ndarray:
 
 
 def _apply(rotation: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Return the rotated vectors (n, 3)."""
     out: np.ndarray = np.einsum("nij,nj->ni", rotation, vectors)
     return out
 
 
 def _motion(time: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Give joint positions, velocities and accelerations, each (n, 7).
+    """Return joint positions, velocities and accelerations, each (n, 7).
 
-    Four rhythms that the joints share, as in a drawing task, and that together never quite repeat.
+    Sums of four sines that the joints share, as in a drawing task, with frequencies that do not repeat together.
     """
     rng = np.random.default_rng([seed, 7])
     waves = 4
@@ -254,29 +261,29 @@ def _motion(time: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
 def load_arm(
     n_rows: int = 10_000, *, start: int = 0, noise: float = 0.2, payload: float = 0.0, seed: int = 0
 ) -> Dataset:
-    """Simulate a seven-joint arm: 21 inputs, 7 torques with friction and noise.
+    """Return a simulated arm with seven joints: 21 inputs, 7 torques with friction and noise.
 
-    The same row number and seed give the same row, whatever stretch it is asked for with.
+    A row depends on its number and the seed only, not on the range of rows that is asked for.
 
     Parameters
     ----------
     n_rows, start : int
-        Rows `start` to `start + n_rows` of an endless trajectory, a row every 20 ms.
+        Rows `start` to `start + n_rows` of an unbounded trajectory with a row every 20 ms.
     noise : float
         Standard deviation of the torque sensors, as a multiple of each joint's Coulomb friction.
     payload : float
         Kilograms in the hand.
     seed : int
-        Chooses the trajectory and the noise.
+        Seed of the trajectory and of the noise.
     """
     for name, value, low in (("n_rows", n_rows, 1), ("start", start, 0), ("seed", seed, 0)):
         if not isinstance(value, int | np.integer) or value < low:
             raise ParameterError(f"{name}={value!r} must be a whole number, {low} or more")
     for name, amount in (("noise", noise), ("payload", payload)):
         if not isinstance(amount, Real) or not 0 <= amount < np.inf:
-            raise ParameterError(f"{name}={amount!r} must be 0 or more")
+            raise ParameterError(f"{name}={amount!r} must be a finite number, 0 or more")
     rows = np.arange(start, start + n_rows)
-    q, velocity, acceleration = _motion(rows * _SECONDS_A_ROW, seed)
+    q, velocity, acceleration = _motion(rows * _SECONDS_PER_ROW, seed)
     friction = _VISCOUS * velocity + _COULOMB * np.tanh(velocity / 0.1)
     torques = inverse_dynamics(q, velocity, acceleration, payload) + friction
     torques += noise * _COULOMB * _noise(rows, seed)
@@ -290,6 +297,7 @@ def load_arm(
 
 
 def _noise(rows: np.ndarray, seed: int) -> np.ndarray:
+    """Return standard normal noise (n, 7) for consecutive row numbers (n,)."""
     first, last = rows[0] // _NOISE_BLOCK, rows[-1] // _NOISE_BLOCK
     blocks = [
         np.random.default_rng([seed, 11, int(b)]).standard_normal((_NOISE_BLOCK, N_JOINTS))

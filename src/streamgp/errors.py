@@ -1,4 +1,4 @@
-"""Everything streamgp raises or warns about, one tree.
+"""Every exception and warning of streamgp.
 
 ::
 
@@ -6,18 +6,18 @@
     ├── ParameterError (ValueError)      an argument of the constructor is out of range
     ├── InputError (ValueError)          a batch cannot be learned or predicted; the model is unchanged
     │   └── InputTypeError (TypeError)   the same, because of its type
-    ├── KernelError (ValueError)         a kernel is of the wrong kind or wrongly built
-    ├── DataError (OSError)              a data set is not there, or is not what it should be
-    ├── CheckpointError (OSError)        a checkpoint cannot be written, or is not one that can be read
+    ├── KernelError (ValueError)         a kernel is invalid, or does not suit the method or the data
+    ├── DataError (OSError)              a data set is missing, damaged or not the published one
+    ├── CheckpointError (OSError)        a checkpoint cannot be written or read
     └── NumericalError (ArithmeticError) a factorisation failed; the model is unchanged
 
     StreamGPWarning (UserWarning)
-    └── NegativeVarianceWarning          variances below zero were set to zero; says how many
+    └── NegativeVarianceWarning          predicted variances below zero were set to zero
 """
 
 
 class StreamGPError(Exception):
-    """Root of everything that streamgp raises itself."""
+    """Base class of all exceptions of streamgp."""
 
 
 class ParameterError(StreamGPError, ValueError):
@@ -33,15 +33,15 @@ class InputTypeError(InputError, TypeError):
 
 
 class KernelError(StreamGPError, ValueError):
-    """A kernel is of the wrong kind or wrongly built."""
+    """A kernel is invalid, or does not suit the method or the data."""
 
 
 class DataError(StreamGPError, OSError):
-    """A data set is not there, or is not what it should be."""
+    """A data set is missing, damaged or not the published one."""
 
 
 class CheckpointError(StreamGPError, OSError):
-    """A checkpoint cannot be written, or is not one that can be read."""
+    """A checkpoint cannot be written or read."""
 
 
 class NumericalError(StreamGPError, ArithmeticError):
@@ -49,8 +49,8 @@ class NumericalError(StreamGPError, ArithmeticError):
 
 
 class StreamGPWarning(UserWarning):
-    """Root of the warnings."""
+    """Base class of all warnings of streamgp."""
 
 
 class NegativeVarianceWarning(StreamGPWarning):
-    """Predicted variances below zero were set to zero; the text says how many and how low."""
+    """Predicted variances below zero were set to zero; the message says how many and how low."""

@@ -1,4 +1,4 @@
-"""Protocols that stream data through a regressor, one record a batch."""
+"""Prequential evaluation and self-training: data streamed through a regressor, one record per batch."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ from ._arrays import is_foreign, to_host
 from .errors import ParameterError
 from .regressor import StreamingGPRegressor
 
+# The least standard deviation: where a variance was clipped to zero the density would be infinite.
+TINY = np.finfo(np.float64).tiny
 # Half-width, in standard deviations, of the central 90 % of a normal distribution.
 NINETY_PERCENT = 1.6448536269514722
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one batch showed.
+    """Errors, times and the state of the model of one batch.
 
     Attributes
     ----------
     batch : int
-        From 0.
+        Number of the batch, from 0.
     rows_seen : int
         Rows learned, this batch included.
     rmse, nlpd, coverage : float or None
         Root mean squared error, mean negative log predictive density and share of targets inside the 90 %
-        interval, all before the batch was learned; None where nothing had been learned yet.
+        interval, of predictions made before the batch was learned; None if nothing had been learned yet.
     predict_seconds, update_seconds, tuning_seconds : float
-        Tuning is not part of the update.
+        Times of prediction, of the update without tuning, and of tuning.
     tuning : str or None
-        What a tuning after this batch came to: "taken", or why the hyperparameters stayed as they were.
+        Outcome of a tuning in this batch: "taken", or why the hyperparameters did not change; None without one.
     rank : int
+        Rank of the model after the batch.
     trace_error, trace_error_share : float
         tr(K − K̂) over the rows learned, and as a share of tr K.
     """
@@ -60,100 +63,107 @@ class Record:
 def prequential(
     gp: StreamingGPRegressor, X: Any, y: Any, batch_size: int = 100, first: int | None = None
 ) -> Iterator[Record]:
-    """Predict each batch, then learn it with its targets: each row is tested before it is learned.
+    """Yield a record for each batch, which is predicted first and then learned with its targets.
 
     Parameters
     ----------
     gp : StreamingGPRegressor
-        Goes on from where it stands; if it knows nothing yet, the first batch is only learned.
+        Continues from its present state; if it is not fitted, the first batch is learned without being predicted.
     X : (n, d), y : (n,) or (n, q)
     batch_size : int
+        Rows per batch.
     first : int, optional
-        Rows of the first batch, where it should be another number.
+        Rows of the first batch. Default: batch_size.
     """
-    return _stream(gp, X, y, batch_size, first, labelled=True)
+    return _records(gp, *_checked(X, y, batch_size, first), labelled=True)
 
 
 def self_training(
     gp: StreamingGPRegressor, X: Any, y: Any, batch_size: int = 100, first: int | None = None
 ) -> Iterator[Record]:
-    """Learn only the first batch with its targets, each later one with its own predictions: the paper's protocol.
+    """Yield a record for each batch; only the first is learned with its targets, later ones with their predictions.
 
-    A regressor that knows something already gets no targets at all. Hyperparameters that were not given are
-    taken from the first 50 rows, so make the first batch that long: its own predictions would shape them.
+    This is the paper's protocol. A fitted regressor gets no targets at all. Hyperparameters that are not given are
+    estimated from the first 50 rows, so the first batch should have at least 50: otherwise predictions enter the
+    estimate.
     """
-    return _stream(gp, X, y, batch_size, first, labelled=False)
+    return _records(gp, *_checked(X, y, batch_size, first), labelled=False)
 
 
-def _stream(
-    gp: StreamingGPRegressor, X: Any, y: Any, batch_size: int, first: int | None, labelled: bool
-) -> Iterator[Record]:
+def _checked(X: Any, y: Any, batch_size: int, first: int | None) -> tuple[Any, Any, list[slice]]:
+    """Return X and y as arrays and the rows of each batch; raise ParameterError at once, not at the first record."""
     for name, value in (("batch_size", batch_size), ("first", first)):
         if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
             raise ParameterError(f"{name}={value!r} must be a whole number, 1 or more")
     X, y = (v if hasattr(v, "shape") else np.asarray(v) for v in (X, y))
-    if X.shape[0] != y.shape[0]:
-        raise ParameterError(f"X has {X.shape[0]} rows, y {y.shape[0]}; give a target for each row")
-    return _records(gp, X, y, batch_size, first or batch_size, labelled)
+    n, start = X.shape[0], first or batch_size
+    if n != y.shape[0]:
+        raise ParameterError(f"X has {n} rows, y {y.shape[0]}; pass one target for each row")
+    later = (slice(i, min(i + batch_size, n)) for i in range(start, n, batch_size))
+    return X, y, [slice(0, min(start, n)), *later]
 
 
 def _records(
-    gp: StreamingGPRegressor, X: Any, y: Any, batch_size: int, first: int, labelled: bool
+    gp: StreamingGPRegressor, X: Any, y: Any, batches: list[slice], *, labelled: bool
 ) -> Iterator[Record]:
-    n = X.shape[0]
-    cuts = [slice(0, min(first, n)), *(slice(i, min(i + batch_size, n)) for i in range(first, n, batch_size))]
-    for batch, cut in enumerate(cuts):
-        rows, targets = X[cut, ...], y[cut, ...]
-        metrics: tuple[float | None, float | None, float | None] = (None, None, None)
+    for batch, part in enumerate(batches):
+        rows, targets = X[part, ...], y[part, ...]
+        rmse = nlpd = coverage = None
         began = time.perf_counter()
-        known = _is_fitted(gp)
-        if known:
-            reach = _host(gp._reach(0.9, True))
+        fitted = _is_fitted(gp)
+        if fitted:
+            reach = _host(gp.interval_factor(0.9))
             mean, std = gp.predict(rows, return_std=True)
         predicted = time.perf_counter()
-        gp.partial_fit(rows, targets if labelled or not known else mean)
+        gp.partial_fit(rows, targets if labelled or not fitted else mean)
         learned = time.perf_counter()
         outcome = gp.tuning_
         tuned = outcome.seconds if outcome else 0.0
-        if known:
-            metrics = score(_host(targets), _host(mean), _host(std), reach)
+        if fitted:
+            rmse, nlpd, coverage = score(_host(targets), _host(mean), _host(std), reach)
         yield Record(
-            batch,
-            gp.n_samples_seen_,
-            *metrics,
-            predicted - began,
-            learned - predicted - tuned,
-            tuned,
-            outcome.verdict if outcome else None,
-            gp.rank_,
-            gp.trace_error_,
-            gp.trace_error_share_,
+            batch=batch,
+            rows_seen=gp.n_samples_seen_,
+            rmse=rmse,
+            nlpd=nlpd,
+            coverage=coverage,
+            predict_seconds=predicted - began,
+            update_seconds=learned - predicted - tuned,
+            tuning_seconds=tuned,
+            tuning=outcome.verdict if outcome else None,
+            rank=gp.rank_,
+            trace_error=gp.trace_error_,
+            trace_error_share=gp.trace_error_share_,
         )
 
 
 def _host(values: Any) -> np.ndarray:
+    """Return values of any array library as a NumPy array in float64."""
     return np.asarray(to_host(values) if is_foreign(values) else values, dtype=np.float64)
 
 
 def score(
     y: np.ndarray, mean: np.ndarray, std: np.ndarray, reach: float | np.ndarray = NINETY_PERCENT
 ) -> tuple[float, float, float]:
-    """Give RMSE, mean negative log predictive density and coverage of the interval mean ± reach·std.
+    """Return RMSE, mean negative log predictive density and coverage of the interval mean ± reach·std.
 
-    Arrays of one shape; `reach` may be one for each output.
+    y, mean and std have one shape, (n,) or (n, q); `reach` is a number or one per output, (q,).
     """
-    error = y - mean
-    # A variance that was clipped to zero in a model without noise would give an infinite density.
-    std = np.maximum(std, np.finfo(np.float64).tiny)
-    density = 0.5 * (error / std) ** 2 + np.log(std) + 0.5 * math.log(2 * math.pi)
+    error, std = y - mean, np.maximum(std, TINY)
     inside = np.abs(error) <= reach * std
-    return float(np.sqrt(np.mean(error**2))), float(np.mean(density)), float(np.mean(inside))
+    mean_loss = float(np.mean(negative_log_density(error, std)))
+    return float(np.sqrt(np.mean(error**2))), mean_loss, float(np.mean(inside))
+
+
+def negative_log_density(error: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """Return −log of the normal density of each error, for standard deviations of the same shape, none below TINY."""
+    return np.asarray(0.5 * (error / std) ** 2 + np.log(std) + 0.5 * math.log(2 * math.pi))
 
 
 def state_bytes(gp: StreamingGPRegressor) -> int:
-    """Count the bytes of the arrays that a fitted regressor holds."""
+    """Return the number of bytes in the arrays of a fitted regressor."""
     check_is_fitted(gp)
-    return _bytes(gp._stream)
+    return _bytes(gp.learner_)
 
 
 def _bytes(value: object) -> int:

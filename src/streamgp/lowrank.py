@@ -20,18 +20,22 @@ import numpy as np
 from ._arrays import (
     Array,
     asarray_like,
+    cast,
     cholesky,
     diagonal_matrix,
+    double,
     eigh,
     empty,
     eps,
     eye,
     finite,
     gram,
+    in_parallel,
     less_product,
     namespace,
     product,
-    solve_lower_rows,
+    row_parts,
+    solve_lower,
     standard_normal,
     to_host,
     zeros,
@@ -65,12 +69,12 @@ class Factor:
         return int(self.S.shape[0])
 
     def dense(self) -> Array:
-        """Give U diag(S) Uᵀ, shape (n, n)."""
+        """Return U diag(S) Uᵀ, shape (n, n)."""
         return (self.U * self.S[None, :]) @ namespace(self.U).matrix_transpose(self.U)
 
 
 def orthonormalize(Y: Array) -> Array:
-    """Give an orthonormal basis (n, k) of the columns of Y (n, k).
+    """Return an orthonormal basis (n, k) of the columns of Y (n, k).
 
     CholeskyQR2, two or three times faster than Householder's reflections on tall matrices; where Y is not
     tall, too ill-conditioned (beyond 1/√eps) or rank-deficient, Householder's reflections.
@@ -78,10 +82,10 @@ def orthonormalize(Y: Array) -> Array:
     xp = namespace(Y)
     if Y.shape[0] >= 10 * Y.shape[1]:
         try:
-            once = solve_lower_rows(cholesky(gram(Y), "YᵀY"), Y)
+            once = solve_lower(cholesky(gram(Y), "YᵀY"), Y, rows=True)
             nearly_identity = gram(once)
             if float(xp.max(xp.abs(nearly_identity - eye(Y.shape[1], Y)))) < 0.1:
-                return solve_lower_rows(cholesky(nearly_identity, "QᵀQ"), once)
+                return solve_lower(cholesky(nearly_identity, "QᵀQ"), once, rows=True)
         except NumericalError:
             pass  # not an error: the other algorithm is for this
     return xp.linalg.qr(Y, mode="reduced")[0]
@@ -137,7 +141,7 @@ class Bordered:
         return n, n
 
     def __matmul__(self, other: Array) -> Array:
-        """Apply to (n + b, m), eq. (5) of the paper; O(n (k + b) m)."""
+        """Apply to (n + b, m), eq. (4) of the paper; O(n (k + b) m)."""
         xp = namespace(self.B)
         n, U = self.B.shape[0], self.factor.U
         top, bottom = other[:n, :], other[n:, :]
@@ -145,17 +149,49 @@ class Bordered:
         return xp.concat([old + self.B @ bottom, xp.matrix_transpose(self.B) @ top + self.C @ bottom], axis=0)
 
 
-def sequential_eigh(
+def bordered_eigh(
     factor: Factor, B: Array, C: Array, rank: int, oversampling: int, seed: Sequence[int]
 ) -> Factor:
     """Algorithm 3 as printed: factor K̄, which keeps B (n, b) whole beside the truncated past.
 
-    K̄ is indefinite whenever the past was truncated by more than rounding; see `projected_core`.
+    K̄ is indefinite whenever the past was truncated by more than rounding; see `sequential_step`.
     """
     return randomized_eigh(Bordered(factor, B, C), rank, oversampling, seed, like=B)
 
 
-def projected_core(
+@dataclass(frozen=True)
+class Step:
+    """One step of Algorithm 3: the new basis is [U·top; bottom], its eigenvalues S.
+
+    A factor that is computed from scratch is a step from no rows: `top` has no row then.
+
+    Attributes
+    ----------
+    top : (k, r), bottom : (b, r), S : (r,)
+    """
+
+    top: Array
+    bottom: Array
+    S: Array
+
+    @classmethod
+    def from_scratch(cls, factor: Factor) -> Step:
+        """Return the step from no rows to a factor."""
+        return cls(double(factor.U[:0, :]), factor.U, factor.S)
+
+    def basis(self, U: Array) -> Array:
+        """Return the whole new basis (n + b, r) from the old one (n, k); O(n k r). Algorithm 3, step 6."""
+        top, bottom = cast(self.top, U.dtype), cast(self.bottom, U.dtype)
+        pieces = in_parallel(lambda r: U[r, :] @ top, row_parts(U.shape[0], U), U)
+        return namespace(U).concat([*pieces, bottom], axis=0)
+
+    def project(self, projected: Array, y: Array) -> Array:
+        """Return U'ᵀ[y_old; y] (r, q) from Uᵀy_old (k, q) and y (b, q)."""
+        transpose = namespace(y).matrix_transpose
+        return transpose(self.top) @ projected + transpose(double(self.bottom)) @ y
+
+
+def sequential_step(
     S: Array,
     UtB: Array,
     C: Array,
@@ -164,7 +200,7 @@ def projected_core(
     seed: Sequence[int],
     *,
     definite: bool = False,
-) -> Factor:
+) -> Step:
     """Algorithm 3 on the projection of K onto span{[U; 0], [0; I]}.
 
     The core [[S, UᵀB], [BᵀU, C]] is a compression of K itself, so it is positive semi-definite where K is
@@ -173,16 +209,13 @@ def projected_core(
     Parameters
     ----------
     S : (k,), UtB : (k, b), C : (b, b)
-
-    Returns
-    -------
-    Factor
-        With U (k + b, r): the new basis is [U U₁; U₂], U₁ the first k rows of it.
+        In double precision: the core is small, and single-precision rows must not drift apart.
     """
-    xp = namespace(C)
+    xp, k = namespace(C), S.shape[0]
     top = xp.concat([diagonal_matrix(S), UtB], axis=1)
     core = xp.concat([top, xp.concat([xp.matrix_transpose(UtB), C], axis=1)], axis=0)
-    return randomized_eigh(finite(core, "the kernel"), rank, oversampling, seed, definite=definite)
+    found = randomized_eigh(finite(core, "the kernel"), rank, oversampling, seed, definite=definite)
+    return Step(found.U[:k, :], found.U[k:, :], found.S)
 
 
 def pivoted_cholesky(
@@ -193,7 +226,7 @@ def pivoted_cholesky(
     Parameters
     ----------
     column : callable
-        Gives column i of the matrix, shape (n,).
+        Returns column i of the matrix, shape (n,).
     diagonal : (n,)
         The diagonal of the matrix.
     rank : int
@@ -246,7 +279,7 @@ class Complement:
 
     @classmethod
     def of(cls, directions: Array) -> Complement:
-        """Find the reflection that takes the first m axes to the span of `directions` (r, m); O(r m²).
+        """Return the reflection that takes the first m axes to the span of `directions` (r, m); O(r m²).
 
         With Q an orthonormal basis of the span, turned so that its top block is −H, H positive
         semi-definite, Y = [I; 0] − Q and YᵀY = 2(I + H): never singular.
@@ -259,18 +292,18 @@ class Complement:
         return cls(Y, (U / (1.0 + s)[None, :]) @ xp.matrix_transpose(U))
 
     def turn(self, F: Array) -> Array:
-        """Give the rows of F (n, r) in the new axes; O(n r m)."""
+        """Return the rows of F (n, r) in the new axes; O(n r m)."""
         return less_product(F, product(F, self.Y) @ self.T, namespace(F).matrix_transpose(self.Y))
 
     def rows(self, F: Array) -> Array:
-        """Give the rows of F (n, r) in the basis of the complement; (n, r − m), O(n r m)."""
+        """Return the rows of F (n, r) in the basis of the complement; (n, r − m), O(n r m)."""
         m = self.Y.shape[1]
         return less_product(
             F[:, m:], product(F, self.Y) @ self.T, namespace(F).matrix_transpose(self.Y[m:, :])
         )
 
     def both(self, A: Array) -> Array:
-        """Give a symmetric A (r, r) in the new axes; O(r² m)."""
+        """Return a symmetric A (r, r) in the new axes; O(r² m)."""
         xp, Y = namespace(A), self.Y
         W = product(A, Y) @ self.T
         W = W - 0.5 * (Y @ (self.T @ (xp.matrix_transpose(Y) @ W)))

@@ -1,4 +1,6 @@
-"""Frames of pandas and polars: names kept, checked and matched."""
+"""Data frames of pandas and polars: names are kept, checked and matched."""
+
+import doctest
 
 import numpy as np
 import pandas as pd
@@ -7,8 +9,10 @@ import pytest
 
 import streamgp
 from streamgp import StreamingGPRegressor
+from streamgp.adapters import frames
 from streamgp.adapters.frames import predict_frame
 from streamgp.errors import InputError, InputTypeError
+from streamgp.parameters import used_by
 
 
 def data(n=120, seed=0):
@@ -17,16 +21,20 @@ def data(n=120, seed=0):
     return table, np.sin(table["a"]) + table["b"] / 100
 
 
+def test_the_example_of_the_docstring_runs():
+    assert doctest.testmod(frames).failed == 0
+
+
 @pytest.mark.parametrize("library", [pd, pl])
 @pytest.mark.parametrize("method", ["pivoted", "srmf"])
 def test_columns_in_another_order_are_matched_by_name_in_predict_and_partial_fit(library, method):
     table, y = data()
     X = library.DataFrame(table)
     turned = X[["c", "a", "b"]]
-    gp = StreamingGPRegressor(method=method, rank=30, random_state=0).fit(X, y)
+    gp = StreamingGPRegressor(**used_by(method, rank=30), random_state=0).fit(X, y)
     assert list(gp.feature_names_in_) == ["a", "b", "c"]
     np.testing.assert_array_equal(gp.predict(turned), gp.predict(X))
-    other = StreamingGPRegressor(method=method, rank=30, random_state=0).fit(X, y)
+    other = StreamingGPRegressor(**used_by(method, rank=30), random_state=0).fit(X, y)
     np.testing.assert_array_equal(gp.partial_fit(turned, y).predict(X), other.partial_fit(X, y).predict(X))
 
 
@@ -45,7 +53,7 @@ def test_other_names_are_refused_and_the_model_is_unchanged(library):
 
 
 @pytest.mark.parametrize("library", [pd, pl])
-def test_predictions_come_back_as_a_frame_of_the_same_library_under_the_targets_names(library, tmp_path):
+def test_predictions_are_a_frame_of_the_same_library_with_the_names_of_the_targets(library, tmp_path):
     table, y = data()
     targets = library.DataFrame({"force": y, "heat": -2 * y})
     gp = StreamingGPRegressor(rank=30, random_state=0).fit(library.DataFrame(table), targets)
@@ -68,14 +76,14 @@ def test_predictions_come_back_as_a_frame_of_the_same_library_under_the_targets_
         gp.partial_fit(library.DataFrame(table), library.DataFrame({"force": y, "cold": y}))
 
 
-def test_the_index_of_a_pandas_frame_is_kept_and_what_is_no_frame_is_refused():
+def test_the_index_of_a_pandas_frame_is_kept_and_an_array_is_refused():
     table, y = data()
     X = pd.DataFrame(table, index=pd.date_range("2026-01-01", periods=len(y), freq="s"))
     gp = StreamingGPRegressor(rank=30, random_state=0).fit(X, pd.Series(y, index=X.index, name="force"))
     out = predict_frame(gp, X)
     assert out.index.equals(X.index)
     assert "force" in out.columns
-    with pytest.raises(InputTypeError, match="frame"):
+    with pytest.raises(InputTypeError, match="pass a DataFrame"):
         predict_frame(gp, X.to_numpy())
     with pytest.raises(InputTypeError, match="names"):
         predict_frame(gp, X, targets=["a", "b"])

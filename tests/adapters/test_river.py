@@ -1,4 +1,6 @@
-"""Laws of the adapters: the same numbers, in other clothes."""
+"""The River adapter gives the numbers of StreamingGPRegressor and passes River's own checks."""
+
+import doctest
 
 import numpy as np
 import pandas as pd
@@ -6,19 +8,25 @@ import pytest
 
 from conftest import wave
 from streamgp import StreamingGPRegressor
+from streamgp.parameters import METHODS
 
 river = pytest.importorskip("river", reason="river is not installed")
 
 from river import checks, compose, preprocessing  # noqa: E402
 
+from streamgp.adapters import river as adapter  # noqa: E402
 from streamgp.adapters.river import GPRegressor  # noqa: E402
 
 
-def test_river_itself_finds_nothing_wrong():
+def test_the_example_of_the_docstring_runs():
+    assert doctest.testmod(adapter).failed == 0
+
+
+def test_rivers_own_checks_pass():
     checks.check_estimator(GPRegressor(rank=20, seed=0))
 
 
-def test_dictionaries_and_frames_give_what_arrays_give():
+def test_dictionaries_and_frames_give_the_same_predictions_as_arrays():
     X, y = wave(150)
     rows = [dict(zip("abc", row, strict=True)) for row in X]
     one, many = GPRegressor(rank=30, seed=0), GPRegressor(rank=30, seed=0)
@@ -34,7 +42,7 @@ def test_dictionaries_and_frames_give_what_arrays_give():
     assert lower < one.predict_one(rows[0]) < upper
 
 
-def test_features_come_and_go():
+def test_missing_features_count_as_zero_and_new_ones_are_ignored():
     model = GPRegressor(seed=0)
     assert model.predict_one({"a": 1.0}) == 0.0
     assert model.predict_interval_one({"a": 1.0}) == (-np.inf, np.inf)
@@ -44,7 +52,7 @@ def test_features_come_and_go():
     assert model.predict_one({"b": 1.0, "a": 3.0, "c": 9.0}) == model.predict_one({"a": 3.0, "b": 1.0})
 
 
-def test_a_pipeline_with_a_scaler_learns():
+def test_a_pipeline_with_a_scaler_reduces_its_error():
     X, y = wave(300)
     model = compose.Pipeline(preprocessing.StandardScaler(), GPRegressor(rank=50, seed=0))
     errors = []
@@ -53,3 +61,11 @@ def test_a_pipeline_with_a_scaler_learns():
         errors.append(abs(model.predict_one(x) - target))
         model.learn_one(x, target)
     assert np.mean(errors[150:]) < 0.5 * np.mean(errors[:50])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_with_the_adapters_own_defaults(method):
+    gp = GPRegressor(method=method, seed=0)
+    for i in range(5):
+        gp.learn_one({"a": float(i), "b": 1.0}, float(i))
+    assert np.isfinite(gp.predict_one({"a": 2.0, "b": 1.0}))

@@ -9,7 +9,8 @@ from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
 from streamgp.evaluation import prequential
 from streamgp.methods.rows import STILL, moving
-from streamgp.online.calibration import FADING, FEWEST, WINDOW, Scores
+from streamgp.online.calibration import DECAY, MIN_SCORES, SCORES_KEPT, Scores
+from streamgp.parameters import used_by
 
 NOISE = 1.0  # with no variance of the function, scores are the errors themselves
 
@@ -23,14 +24,14 @@ def scored(errors, variance=0.0, noise=NOISE):
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
 def test_with_few_scores_the_normal_quantile_stands(probability):
     normal = NormalDist().inv_cdf(0.5 + probability / 2)
-    assert scored(np.zeros(FEWEST - 1)).reach(probability, NOISE)[0] == pytest.approx(normal)
+    assert scored(np.zeros(MIN_SCORES - 1)).reach(probability, NOISE)[0] == pytest.approx(normal)
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("n", [100, 999, 1000])
 def test_the_interval_reaches_the_conformal_quantile(probability, n):
     errors = np.random.default_rng(0).standard_t(3, size=(n, 2)) * [1.0, 50.0]
-    weights = np.exp(np.arange(n) / FADING)
+    weights = np.exp(np.arange(n) / DECAY)
     equal = weights.sum() ** 2 / (weights**2).sum()
     for j, reach in enumerate(scored(errors).reach(probability, NOISE)):
         sizes = np.abs(errors[:, j])
@@ -52,12 +53,12 @@ def test_beyond_what_scores_can_tell_the_worst_counts():
 
 
 def test_only_the_last_scores_count():
-    errors = np.r_[np.full(5 * WINDOW, 100.0), np.ones(WINDOW)]
+    errors = np.r_[np.full(5 * SCORES_KEPT, 100.0), np.ones(SCORES_KEPT)]
     scores = Scores.none(1, errors[:, None])
     for i in range(0, errors.size, 97):
         part = errors[i : i + 97, None]
         scores = scores.add(part, np.zeros(part.shape[0]), 1.0)
-    assert scores.errors.shape == (WINDOW, 1)
+    assert scores.errors.shape == (SCORES_KEPT, 1)
     assert scores.reach(0.9, NOISE)[0] == 1.0
 
 
@@ -78,7 +79,7 @@ def test_intervals_of_a_model_that_is_wrong_cover_what_they_promise(noise, metho
     X, y = wave(3000)
     y = y + 0.3 * np.random.default_rng(1).standard_normal(3000)
     kernel = kernels.SquaredExponential(1.0)
-    gp = StreamingGPRegressor(kernel, noise=noise, tune="none", method=method, rank=40, random_state=0)
+    gp = StreamingGPRegressor(kernel, noise=noise, tune="none", **used_by(method, rank=40), random_state=0)
     coverage = [r.coverage for r in prequential(gp, X, y)][10:]
     assert 0.86 < np.mean(coverage) < 0.94
     raw = [gp.predict(X[:500], return_interval=0.9, calibrated=c) for c in (True, False)]
@@ -111,7 +112,7 @@ def test_each_output_has_its_own_reach():
     y = y + np.random.default_rng(0).standard_normal((1500, 2)) * [0.01, 3.0]
     gp = StreamingGPRegressor(random_state=0, rank=50)
     records = list(prequential(gp, X, y))
-    reach = gp._stream.reach(0.9, calibrated=True)
+    reach = gp.learner_.reach(0.9, calibrated=True)
     assert reach[1] > 1.3 * reach[0]
     assert 0.86 < np.mean([r.coverage for r in records[5:]]) < 0.94
 
@@ -135,8 +136,8 @@ def test_a_stuck_sensor_does_not_shrink_intervals(batch):
     for i in range(0, 1200, batch):
         gp.partial_fit(X[i : i + batch], y[i : i + batch])
     assert 0.84 < inside(gp, X[1200:], y[1200:]) < 0.96
-    assert gp._stream.scores.count <= 601 + STILL
-    kept = gp._stream.sample.X
+    assert gp.learner_.scores.count <= 601 + STILL
+    kept = gp.learner_.sample.X
     assert (kept == X[600]).all(axis=1).sum() <= STILL
 
 
@@ -179,7 +180,7 @@ def test_fit_calibrates(method):
     rng = np.random.default_rng(3)
     hit = rng.random(4000) < 0.02
     y[hit] += 20 * rng.standard_normal(int(hit.sum()))
-    gp = StreamingGPRegressor(method=method, rank=80, random_state=0).fit(X[:1000], y[:1000])
+    gp = StreamingGPRegressor(**used_by(method, rank=80), random_state=0).fit(X[:1000], y[:1000])
     assert inside(gp, X[1000:], y[1000:], calibrated=False) > 0.94
     assert 0.86 < inside(gp, X[1000:], y[1000:]) < 0.93
 
@@ -189,14 +190,14 @@ def test_fit_calibrates(method):
 def test_rows_left_out_are_predicted_as_if_they_had_not_been_learned(method, q):
     """At full rank every method is the exact Gaussian process, whose rows can really be left out."""
     X, y = wave(70, q=q)
-    arguments = {"method": method, "rank": 70, "noise": 0.05, "tune": "none", "random_state": 0}
+    given = {"noise": 0.05, "tune": "none", "random_state": 0}
     kernel = 1.5 * kernels.SquaredExponential(0.8)
-    gp = StreamingGPRegressor(kernel, **arguments).fit(X, y)
+    gp = StreamingGPRegressor(kernel, **used_by(method, rank=70), **given).fit(X, y)
     at = np.array([0, 13, 69])
-    found = gp._stream.model.left_out(X[at], y[at], at)
+    found = gp.learner_.state.left_out(X[at], y[at], at)
     for i, error, variance in zip(at, found.error, found.variance, strict=True):
         rest = np.delete(np.arange(70), i)
-        gp = StreamingGPRegressor(kernel, **{**arguments, "method": "nrmf"}).fit(X[rest], y[rest])
+        gp = StreamingGPRegressor(kernel, method="nrmf", **given).fit(X[rest], y[rest])
         mean, std = gp.predict(X[i : i + 1], return_std=True, latent=True)
         np.testing.assert_allclose(error, y[i] - mean[0], atol=1e-7)
         np.testing.assert_allclose(variance, std[0] ** 2, atol=1e-7)
@@ -217,7 +218,7 @@ def test_a_tuning_rescales_the_scores_of_the_model_before_it(method):
     """The prior is a hundred times too wide until the tuning: scores of before are far too small after it."""
     X, y = wave(1300)
     kernel = 100.0 * kernels.SquaredExponential(0.3) + kernels.White(0.01)
-    gp = StreamingGPRegressor(kernel, rank=100, tune="none", method=method, random_state=0)
+    gp = StreamingGPRegressor(kernel, tune="none", **used_by(method, rank=100), random_state=0)
     for i in range(0, 300, 50):
         gp.partial_fit(X[i : i + 50], y[i : i + 50])
     gp.set_params(tune="continuous")
@@ -230,7 +231,7 @@ def test_a_tuning_rescales_the_scores_of_the_model_before_it(method):
 def test_repeats_in_a_large_batch_do_not_shrink_intervals(method):
     X, y = wave(1300)
     stuck, target = np.repeat(X[:1], 600, axis=0), np.repeat(y[0], 600)
-    arguments = {"method": method, "rank": 60, "random_state": 0}
+    arguments = {**used_by(method, rank=60), "random_state": 0}
     later = StreamingGPRegressor(**arguments).partial_fit(X[:300], y[:300]).partial_fit(stuck, target)
     at_once = StreamingGPRegressor(**arguments).fit(np.r_[X[:300], stuck], np.r_[y[:300], target])
     for gp in (later, at_once):
@@ -242,7 +243,7 @@ def test_repeats_in_a_large_batch_do_not_shrink_intervals(method):
 def test_inputs_that_stand_still_do_not_shrink_intervals_though_targets_tremble(method, level):
     X, y = wave(1300)
     rng = np.random.default_rng(0)
-    gp = StreamingGPRegressor(method=method, rank=60, random_state=0)
+    gp = StreamingGPRegressor(**used_by(method, rank=60), random_state=0)
     for i in range(0, 300, 50):
         gp.partial_fit(X[i : i + 50], y[i : i + 50])
     for _ in range(16):
@@ -268,7 +269,7 @@ def test_few_distinct_inputs_are_scored_as_they_come(values):
 @pytest.mark.parametrize("method", ["pivoted", "nrmf", "rgp"])
 def test_targets_that_never_varied_say_nothing_of_the_next(method):
     X = wave(80)[0]
-    gp = StreamingGPRegressor(method=method, rank=40, random_state=0).fit(X[:60], np.full(60, 5.0))
+    gp = StreamingGPRegressor(**used_by(method, rank=40), random_state=0).fit(X[:60], np.full(60, 5.0))
     _, lower, upper = gp.predict(X, return_interval=0.9)
     assert (upper - lower > 1.0).all()
 
@@ -280,7 +281,7 @@ def test_a_function_that_drifts_is_covered(method, batch):
     rng = np.random.default_rng(0)
     X, t = rng.uniform(-2, 2, (800, 3)), np.linspace(0, 4, 800)
     y = np.sin(X[:, 0] + t) + X[:, 1] + 0.1 * rng.standard_normal(800)
-    gp = StreamingGPRegressor(method=method, rank=100, random_state=0)
+    gp = StreamingGPRegressor(**used_by(method, rank=100), random_state=0)
     covered = [r.coverage for r in prequential(gp, X, y, batch_size=batch) if r.coverage is not None]
     assert np.mean(covered) > 0.8
 

@@ -6,7 +6,7 @@ import pytest
 import streamgp
 from streamgp import StreamingGPRegressor
 from streamgp.errors import InputError, ParameterError
-from streamgp.online.outliers import Inputs, far_from_the_others
+from streamgp.online.outliers import InputMoments, far_from_median
 
 
 def stream(n=1000, d=3, seed=0):
@@ -114,15 +114,15 @@ def test_guards_survive_a_checkpoint_and_a_merge(tmp_path):
 def test_the_mean_and_spread_of_two_streams_are_those_of_both():
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((30, 2)) * [1, 1e80] + 3, rng.standard_normal((50, 2)) * [5, 1e80]
-    one = Inputs.none(A.std(axis=0)).add(A).merge(Inputs.none(B.std(axis=0)).add(B))
+    one = InputMoments.none(A.std(axis=0)).add(A).merge(InputMoments.none(B.std(axis=0)).add(B))
     both = np.concatenate([A, B])
     np.testing.assert_allclose(one.mean * one.unit, both.mean(axis=0), rtol=1e-12, atol=1e66)
     np.testing.assert_allclose(np.sqrt(one.squares / one.count) * one.unit, both.std(axis=0), rtol=1e-12)
 
 
 def test_few_rows_say_nothing_of_what_is_far():
-    assert not far_from_the_others(np.array([[0.0], [1e9]]), 10).any()
-    assert list(np.flatnonzero(far_from_the_others(np.r_[np.zeros(30), 1.0, 1e9][:, None] + 1, 10))) == [31]
+    assert not far_from_median(np.array([[0.0], [1e9]]), 10).any()
+    assert list(np.flatnonzero(far_from_median(np.r_[np.zeros(30), 1.0, 1e9][:, None] + 1, 10))) == [31]
 
 
 @pytest.mark.parametrize("guard", [0, -1, np.inf, np.nan, "10", True])

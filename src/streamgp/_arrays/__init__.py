@@ -1,7 +1,11 @@
-"""The one doorway to array libraries: namespaces, devices, memory, threads and the factorisations the standard lacks.
+"""The only code that depends on the array library: namespaces, devices, memory, threads, factorisations.
 
-Nothing else in streamgp asks which library an array comes from. NumPy takes the shortest road to BLAS
-and LAPACK; every other library goes through the array API standard.
+Nothing else in streamgp asks which library an array comes from. NumPy arrays take the shortest path to BLAS and
+LAPACK; arrays of every other library go through the array API standard.
+
+`library` creates and converts arrays; `linear` multiplies, factorises and solves. The process-wide state of the
+computation is in these two modules, and their docstrings say why each piece of it is there: recycled buffers and
+deferred checks in `library`, the limit on BLAS threads and a pool of threads in `linear`.
 """
 
 from .library import (
@@ -17,7 +21,6 @@ from .library import (
     eps,
     eye,
     fetch,
-    fill_diagonal,
     finite,
     in_place,
     index,
@@ -35,21 +38,18 @@ from .library import (
 )
 from .linear import (
     cholesky,
+    cores,
     eigh,
     gram,
-    less_product,
-    product,
-    product_lower,
-    solve_lower,
-    solve_lower_rows,
-)
-from .threads import (
-    cores,
     halves,
     in_parallel,
+    less_product,
     one_blas_thread,
+    product,
+    product_lower,
     row_parts,
     slices,
+    solve_lower,
     workers,
 )
 
@@ -69,7 +69,6 @@ __all__ = [
     "eps",
     "eye",
     "fetch",
-    "fill_diagonal",
     "finite",
     "gram",
     "halves",
@@ -90,7 +89,6 @@ __all__ = [
     "settle",
     "slices",
     "solve_lower",
-    "solve_lower_rows",
     "standard_normal",
     "to_host",
     "watch",

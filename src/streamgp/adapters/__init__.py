@@ -1,1 +1,1 @@
-"""streamgp in other libraries' clothes; each module needs the library that it is named after."""
+"""Adapters that give streamgp the interface of another library; each module needs the library that it is for."""

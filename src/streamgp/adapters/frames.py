@@ -1,4 +1,4 @@
-"""pandas and polars: predictions as a frame of the kind that was asked with, under the names of the targets."""
+"""pandas and polars: predictions as a data frame of the same library, with the names of the targets."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from ..regressor import StreamingGPRegressor
 def predict_frame(
     gp: StreamingGPRegressor, X: Any, interval: float = 0.9, targets: Sequence[str] | None = None
 ) -> Any:
-    """Predict the rows of a frame; its columns are matched by name.
+    """Return predictions for the rows of a data frame, whose columns are matched by name.
 
     Parameters
     ----------
     gp : StreamingGPRegressor
+        Fitted.
     X : pandas.DataFrame or polars.DataFrame
     interval : float
         Probability of the calibrated intervals.
     targets : names, optional
-        By default those of the y that was learned, where it had names; else y, or y1, y2 and so on.
+        Default: the names of the y that was learned if it had any, otherwise y, or y1, y2, … .
 
     Returns
     -------
-    frame of the same library, and index, with columns NAME, NAME_std, NAME_low, NAME_high for each target
+    data frame of the same library
+        Columns NAME, NAME_std, NAME_low, NAME_high for each target; the index of X if it has one.
 
     Examples
     --------
@@ -42,26 +44,26 @@ def predict_frame(
     """
     kind = type(X).__module__.partition(".")[0]
     if kind not in ("pandas", "polars"):
-        raise InputTypeError(f"X is a {type(X).__name__}; give a frame of pandas or polars")
+        raise InputTypeError(f"X is a {type(X).__name__}; pass a DataFrame of pandas or polars")
     mean, std = (_columns(v) for v in gp.predict(X, return_std=True))
     _, low, high = (_columns(v) for v in gp.predict(X, return_interval=interval))
     names = list(targets) if targets is not None else list(gp.target_names_)
     if len(names) != mean.shape[1]:
-        raise InputTypeError(f"{len(names)} names for {mean.shape[1]} targets")
-    ends = ("", "_std", "_low", "_high")
-    columns = [f"{name}{end}" for name in names for end in ends]
+        raise InputTypeError(
+            f"targets has {len(names)} names, the model has {mean.shape[1]} targets; name each"
+        )
+    parts = {"": mean, "_std": std, "_low": low, "_high": high}
+    columns = [f"{name}{end}" for name in names for end in parts]
     if len(set(columns)) < len(columns):
         raise InputError(
-            f"the columns {', '.join(columns)} are not all different; give other names as `targets`"
+            f"the columns {', '.join(columns)} are not all different; pass other names as `targets`"
         )
-    table = {
-        f"{name}{end}": values[:, j]
-        for j, name in enumerate(names)
-        for end, values in (("", mean), ("_std", std), ("_low", low), ("_high", high))
-    }
+    values = [part[:, j] for j in range(len(names)) for part in parts.values()]
+    table = dict(zip(columns, values, strict=True))
     library = sys.modules[kind]
     return library.DataFrame(table, index=X.index) if kind == "pandas" else library.DataFrame(table)
 
 
 def _columns(values: np.ndarray) -> np.ndarray:
+    """Return values (m,) or (m, q) as a matrix, (m, 1) or (m, q)."""
     return values[:, None] if values.ndim == 1 else values

@@ -1,1 +1,1 @@
-"""The application: command line, tables, sessions, reports. The library does not know it."""
+"""The application: command line, tables, sessions and reports. The library does not import it."""

@@ -1,4 +1,4 @@
-"""Pieces of self-contained HTML pages, readable on a screen, on a phone and in print."""
+"""Parts of self-contained HTML pages, for screens, phones and print."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption { f
 
 
 def page(title: str, parts: Sequence[str]) -> str:
-    """Put parts under a title; nothing is loaded from elsewhere."""
+    """Return a page of parts under a title; it loads nothing from elsewhere."""
     name = html.escape(title)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -34,24 +34,24 @@ def page(title: str, parts: Sequence[str]) -> str:
 
 
 def heading(text: str) -> str:
-    """Give a heading under the title."""
+    """Return a heading of the second level."""
     return f"<h2>{html.escape(text)}</h2>"
 
 
 def paragraph(text: str) -> str:
-    """Give a paragraph."""
+    """Return a paragraph."""
     return f"<p>{html.escape(text)}</p>"
 
 
 def picture(caption: str, png: bytes) -> str:
-    """Give a picture with its caption, the bytes inside."""
+    """Return an embedded PNG with its caption."""
     text = html.escape(caption)
     data = base64.b64encode(png).decode()
     return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str]) -> str:
-    """Give a table, numbers to the right; on a phone each row is a block with the heads beside the values."""
+    """Return a table with numbers aligned right; on a phone each row is a block of column heads and values."""
 
     def cell(tag: str, i: int, value: str) -> str:
         kind = ' class="n"' if 0 < i < len(head) - (head[-1] == "verdict") else ""

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from .._arrays import to_host
 from ..errors import ParameterError
 from ..evaluation import Record
 from . import pages
 from .session import Session
+from .tally import Tally
 
-# Okabe & Ito's colours, told apart by everyone, each with a dash of its own for print.
+# Colours of Okabe and Ito, which colour-blind readers can tell apart, each with a dash of its own for print.
 STYLES = (
     ("#0072B2", "-"),
     ("#D55E00", "--"),
@@ -25,40 +25,37 @@ STYLES = (
     ("#000000", ":"),
     ("#CC79A7", (0, (5, 1, 1, 1))),
 )
+_BLUE, _RED = ({"color": colour, "linestyle": dash} for colour, dash in STYLES[:2])
+
+_CAPTION = (
+    "RMSE: error of predictions made before their batch was learned, in units of each target's spread, over all "
+    "batches and over the last quarter. NLPD: mean negative log predictive density, lower is better. In 90 %: targets "
+    "inside their 90 % intervals. MB: memory of the model. tr K left: share of the prior variance that the low-rank "
+    "approximation leaves out, tr(K − K̂)/tr K."
+)
 
 
 def summary_table(title: str, runs: Mapping[str, Sequence[Record]], memory: Mapping[str, int]) -> Table:
-    """Make the table of methods side by side: error, calibration, time, memory and what of tr K is not explained."""
+    """Return a table that compares methods: error, calibration, time, memory and tr(K − K̂)/tr K."""
     table = Table(title=title, caption=_CAPTION, caption_justify="left")
     table.add_column("method", no_wrap=True, min_width=7)
     for column in ("RMSE", "at the end", "NLPD", "in 90 %", "ms a batch", "of it tuning", "MB", "tr K left"):
         table.add_column(column, justify="right")
     for name, records in runs.items():
-        seconds, tuning = (1e3 * np.mean(v) for v in zip(*(_seconds(r) for r in records), strict=True))
-        table.add_row(
-            name,
+        tuning = [r.tuning_seconds for r in records]
+        seconds = [r.predict_seconds + r.update_seconds + r.tuning_seconds for r in records]
+        cells = [
             f"{_rms(records):.3f}",
             f"{_rms(records[3 * len(records) // 4 :]):.3f}",
             f"{np.mean([r.nlpd for r in records if r.nlpd is not None]):.2f}",
             f"{np.mean([r.coverage for r in records if r.coverage is not None]):.1%}",
-            f"{seconds:.1f}",
-            f"{tuning:.1f}",
+            f"{1e3 * np.mean(seconds):.1f}",
+            f"{1e3 * np.mean(tuning):.1f}",
             f"{memory[name] / 1e6:.1f}",
             f"{records[-1].trace_error_share:.1%}",
-        )
+        ]
+        table.add_row(name, *cells)
     return table
-
-
-_CAPTION = (
-    "RMSE: error of predictions made before their batch was learned, in units of each target's spread, over all "
-    "batches and over the last quarter. NLPD: mean negative log density, lower is better. In 90 %: targets inside "
-    "their 90 % intervals. MB: the model. tr K left: prior variance that the method does not explain."
-)
-
-
-def _seconds(record: Record) -> tuple[float, float]:
-    """Give what a batch took in all, and what of it tuning took."""
-    return record.predict_seconds + record.update_seconds + record.tuning_seconds, record.tuning_seconds
 
 
 def _rms(records: Sequence[Record]) -> float:
@@ -66,14 +63,10 @@ def _rms(records: Sequence[Record]) -> float:
 
 
 def save_progress_figure(path: Path, title: str, runs: Mapping[str, Sequence[Record]]) -> None:
-    """Draw error and time a batch against rows seen, one line a method, and save the picture."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import LogLocator, NullFormatter
-    except ImportError as error:
-        raise ParameterError("pictures need matplotlib: pip install 'streamgp[plot]'") from error
-    figure = Figure(figsize=(11, 4.4), layout="constrained")
-    errors, times = figure.subplots(1, 2)
+    """Write a figure of error and time per batch against rows seen, with one line for each method."""
+    figure, (errors, times) = new_figure(11, 4.4, columns=2)
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     for (name, records), (colour, dash) in zip(runs.items(), STYLES, strict=False):
         style = {"color": colour, "linestyle": dash, "linewidth": 1.8, "label": name}
         scored = [r for r in records if r.rmse is not None]
@@ -82,12 +75,11 @@ def save_progress_figure(path: Path, title: str, runs: Mapping[str, Sequence[Rec
         times.plot([r.rows_seen for r in records], smooth(milliseconds), **style)
     errors.set(title="Error before learning the batch", xlabel="rows seen", ylabel="RMSE (torque / its std)")
     times.set(
-        title="Time to predict and learn a batch, tuning aside", xlabel="rows seen", ylabel="milliseconds"
+        title="Time to predict and learn a batch, without tuning", xlabel="rows seen", ylabel="milliseconds"
     )
     for axes in (errors, times):
         axes.set_yscale("log")
         axes.grid(visible=True, which="both", alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
@@ -98,128 +90,143 @@ def save_progress_figure(path: Path, title: str, runs: Mapping[str, Sequence[Rec
 
 
 def smooth(values: Sequence[float] | np.ndarray, width: int = 5) -> np.ndarray:
-    """Give the running median, so that single slow batches do not hide the course."""
+    """Return the running median, in which single slow batches do not show."""
     padded = np.pad(np.asarray(values, dtype=float), width // 2, mode="edge")
     out: np.ndarray = np.median(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1)
     return out
 
 
-def save_run_page(path: Path, session: Session, about: Mapping[str, Any]) -> None:
-    """Write one self-contained page about a run: what came of it, and five pictures."""
-    tally, gp, targets = session.tally, session.gp, about["targets"]
-    lines = [
-        f"{tally.rows:,} rows of {about['source']}: {tally.learned:,} learned, {tally.unlabelled:,} without a label, "
-        f"{tally.bad:,} bad, {tally.impossible:,} impossible. {tally.seconds:.1f} s of predicting and learning.",
-    ]
-    if gp.__sklearn_is_fitted__():
-        lines.append(
-            f"{gp.method}, rank {gp.rank_}; kernel {short(gp.kernel_)} of standardised targets, noise {gp.noise_:.4g}; "
-            f"{gp.trace_error_share_:.2%} of tr K is left unexplained."
-        )
+def save_run_page(path: Path, session: Session, source: str) -> None:
+    """Write a self-contained page about a run: counts, scores of each target, reasons of bad rows, five figures."""
+    tally, targets = session.tally, session.targets
+    parts = [pages.paragraph(line) for line in _description(session, source)]
     scored = [j for j in range(len(targets)) if tally.scored[j]]
-    rows = [
-        [
-            targets[j], f"{tally.rmse[j]:.4g}", f"{tally.rmse[j] / tally.spread[j]:.3f}",
-            f"{tally.density[j] / tally.scored[j]:.3f}", f"{tally.covered[j] / tally.scored[j]:.1%}",
-        ]
-        for j in scored
-    ]  # fmt: skip
-    head = ["target", "RMSE", "RMSE / spread", "NLPD", f"inside {session.level:.0%} intervals"]
-    parts = [pages.paragraph(line) for line in lines]
-    if rows:
+    if scored:
+        head = ["target", "RMSE", "RMSE / spread", "NLPD", f"inside {session.level:.0%} intervals"]
+        rows = [[targets[j], *score_cells(tally, j)] for j in scored]
         parts += [pages.heading("Errors before learning"), pages.table(rows, head)]
     if session.reasons:
         counts = [[reason, f"{n:,}"] for reason, n in session.reasons.most_common(20)]
         parts += [pages.heading("Rows that were not learned"), pages.table(counts, ["reason", "rows"])]
     if scored:
-        parts += [pages.picture(caption, png) for caption, png in _run_pictures(session, scored)]
+        parts += [_error_figure(tally), _coverage_figure(tally, session.level), _pit_figure(tally, scored)]
+        parts += [_spectrum_figure(session)] if session.latest else []
+        parts.append(_time_figure(tally))
     path.write_text(pages.page("A run of streamgp", parts))
 
 
-def _run_pictures(session: Session, scored: Sequence[int]) -> list[tuple[str, bytes]]:
-    tally, level = session.tally, session.level
-    history = np.array(tally.history)
-    known = history[history[:, 2] > 0]
-    at, blue, red = known[:, 1], STYLES[0], STYLES[1]
-    out = []
+def _description(session: Session, source: str) -> list[str]:
+    tally, gp = session.tally, session.gp
+    lines = [
+        f"{tally.rows:,} rows of {source}: {tally.learned:,} learned, {tally.unlabelled:,} without a label, "
+        f"{tally.bad:,} bad, {tally.refused:,} refused by the guard. {tally.seconds:.1f} s of predicting and learning.",
+    ]
+    if session.fitted:
+        lines.append(
+            f"{gp.method}, rank {gp.rank_}; kernel {short_kernel(gp.kernel_)} of standardised targets, noise variance "
+            f"{gp.noise_:.4g}; the approximation leaves out {gp.trace_error_share_:.2%} of tr K."
+        )
+    return lines
 
+
+def score_cells(tally: Tally, j: int) -> list[str]:
+    """Return RMSE, RMSE over spread, NLPD and coverage of target j as text; nothing before it was scored."""
+    n = tally.scored[j]
+    if not n:
+        return []
+    return [
+        f"{tally.rmse[j]:.4g}",
+        f"{tally.rmse[j] / tally.spread[j]:.3f}",
+        f"{tally.negative_log_density[j] / n:.3f}",
+        f"{tally.covered[j] / n:.1%}",
+    ]
+
+
+def _error_figure(tally: Tally) -> str:
+    points = [p for p in tally.history if p.scored > 0]
     figure, axes = new_figure()
-    axes.plot(at, np.sqrt(known[:, 3] / known[:, 2]), color=blue[0])
+    axes.plot([p.rows for p in points], [np.sqrt(p.squared_error / p.scored) for p in points], **_BLUE)
     axes.set(xlabel="rows", ylabel="RMSE / spread of the target", title="Error before learning")
     axes.set_ylim(bottom=0)
-    out.append(("Error of each stretch of rows, before they were learned", to_png(figure)))
+    return pages.picture("Error of consecutive rows, before they were learned", to_png(figure))
 
+
+def _coverage_figure(tally: Tally, level: float) -> str:
+    points = [p for p in tally.history if p.scored > 0]
     figure, axes = new_figure()
-    axes.plot(at, known[:, 4] / known[:, 2], color=blue[0], label="inside the interval")
-    axes.axhline(level, color=red[0], linestyle=red[1], label=f"promised: {level:.0%}")
-    axes.set(xlabel="rows", ylabel="share of targets", ylim=(0, 1.02), title="Calibration along the stream")
+    axes.plot(
+        [p.rows for p in points], [p.covered / p.scored for p in points], **_BLUE, label="inside the interval"
+    )
+    axes.axhline(level, **_RED, label=f"nominal: {level:.0%}")
+    axes.set(xlabel="rows", ylabel="share of targets", ylim=(0, 1.02), title="Coverage along the stream")
     axes.legend(frameon=False)
-    out.append(("Share of targets inside their calibrated intervals", to_png(figure)))
+    return pages.picture("Share of targets inside their calibrated intervals", to_png(figure))
 
+
+def _pit_figure(tally: Tally, scored: Sequence[int]) -> str:
     figure, axes = new_figure()
-    counts = tally.uniform[list(scored)].sum(axis=0)
+    counts = tally.pit_histogram[list(scored)].sum(axis=0)
     bins = len(counts)
-    axes.bar((np.arange(bins) + 0.5) / bins, counts / counts.sum() * bins, width=0.9 / bins, color=blue[0])
-    axes.axhline(1.0, color=red[0], linestyle=red[1], label="a perfect normal distribution")
-    axes.set_ylim(top=1.25 * max(1.0, float(counts.max() / counts.sum() * bins)))
+    density = counts / counts.sum() * bins
+    axes.bar((np.arange(bins) + 0.5) / bins, density, width=0.9 / bins, color=STYLES[0][0])
+    axes.axhline(1.0, **_RED, label="normal distribution with the right mean and variance")
+    axes.set_ylim(top=1.25 * max(1.0, float(density.max())))
     axes.set(
-        xlabel="where the target fell in its predicted distribution (0 below, 1 above)", ylabel="density",
-        title="Residuals: low at both ends means too wide, high at both ends too narrow",
+        xlabel="predictive distribution function at the target (0 below, 1 above)", ylabel="density",
+        title="Low at both ends: intervals too wide; high at both ends: too narrow",
     )  # fmt: skip
     axes.legend(frameon=False)
-    out.append(("Residuals of the Gaussian process itself, before calibration", to_png(figure)))
-
-    if session.latest:
-        out.append(_spectrum(session))
-
-    figure, axes = new_figure()
-    axes.plot(history[:, 1], smooth(1e3 * history[:, 5] / history[:, 0]), color=blue[0])
-    axes.set(xlabel="rows", ylabel="milliseconds a batch", title="Time to predict and learn a batch")
-    axes.set_ylim(bottom=0)
-    out.append(("Time of a batch, running median", to_png(figure)))
-    return out
+    caption = "Probability integral transform of the Gaussian process itself, before calibration"
+    return pages.picture(caption, to_png(figure))
 
 
-def _spectrum(session: Session) -> tuple[str, bytes]:
-    blue, red = STYLES[0], STYLES[1]
-    figure, axes = new_figure()
+def _spectrum_figure(session: Session) -> str:
+    gp = session.gp
     X = np.concatenate(list(session.latest))[-500:]
-    values = np.linalg.eigvalsh(to_host(session.gp.kernel_.block(X)))[::-1]
+    values = np.linalg.eigvalsh(gp.kernel_.block(X))[::-1]
     values = np.maximum(values, values[0] * 1e-17)
-    axes.plot(
-        np.arange(len(values)) + 1, values, color=blue[0], label=f"kernel matrix of the last {len(X)} rows"
-    )
-    axes.axhline(
-        session.gp.noise_, color=red[0], linestyle=red[1], label="noise: below it nothing can be learned"
-    )
-    if session.gp.rank_ <= len(values):
-        axes.axvline(session.gp.rank_, color="black", linestyle=":", label=f"rank {session.gp.rank_}")
+    figure, axes = new_figure()
+    numbers = np.arange(len(values)) + 1
+    axes.plot(numbers, values, **_BLUE, label=f"kernel matrix of the last {len(X)} rows")
+    axes.axhline(gp.noise_, **_RED, label="noise variance: smaller eigenvalues cannot be learned")
+    if gp.rank_ <= len(values):
+        axes.axvline(gp.rank_, color="black", linestyle=":", label=f"rank {gp.rank_}")
     axes.set(xlabel="eigenvalue number", ylabel="eigenvalue", xscale="log", yscale="log", title="Spectrum")
-    axes.set_ylim(max(values[-1], session.gp.noise_ * 1e-4), values[0] * 2)
+    axes.set_ylim(max(values[-1], gp.noise_ * 1e-4), values[0] * 2)
     axes.legend(frameon=False)
-    return "How fast the kernel's eigenvalues fall: what rank is needed", to_png(figure)
+    return pages.picture("Eigenvalues of the kernel matrix: the rank that is needed", to_png(figure))
 
 
-def short(kernel: object) -> str:
-    """Write a kernel with four digits a number."""
+def _time_figure(tally: Tally) -> str:
+    figure, axes = new_figure()
+    milliseconds = smooth([1e3 * p.seconds / p.batches for p in tally.history])
+    axes.plot([p.rows for p in tally.history], milliseconds, **_BLUE)
+    axes.set(xlabel="rows", ylabel="milliseconds per batch", title="Time to predict and learn a batch")
+    axes.set_ylim(bottom=0)
+    return pages.picture("Time per batch, running median", to_png(figure))
+
+
+def short_kernel(kernel: object) -> str:
+    """Return a kernel as text, with four digits for each number."""
     return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda m: f"{float(m.group()):.4g}", str(kernel))
 
 
-def new_figure(width: float = 7.2, height: float = 4.2) -> tuple[Any, Any]:
-    """Give an empty figure and its axes, with a light grid."""
+def new_figure(width: float = 7.2, height: float = 4.2, columns: int = 1) -> tuple[Any, Any]:
+    """Return an empty figure and its axes (an array if there are several columns), with a light grid."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ParameterError("pictures need matplotlib: pip install 'streamgp[plot]'") from error
+        raise ParameterError("figures need matplotlib: pip install 'streamgp[plot]'") from error
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots()
-    axes.grid(visible=True, which="both", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes = figure.subplots(1, columns)
+    for each in np.ravel(axes):
+        each.grid(visible=True, which="both", alpha=0.25)
+        each.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
 def to_png(figure: Any) -> bytes:
-    """Give a figure as the bytes of a PNG."""
+    """Return a figure as PNG."""
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=120, format="png")
     return buffer.getvalue()

@@ -1,184 +1,49 @@
-"""A run over a table: predict each batch, score it, learn it, write it down, and be able to go on after any end."""
+"""A run over a table: predict each batch, score it, learn it, write it, and save so that it can be resumed."""
 
 from __future__ import annotations
 
 import copy
 import json
-import math
 import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import IO, Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import scipy.special
 
 from ..errors import DataError, InputError, NumericalError
 from ..regressor import StreamingGPRegressor
-from .outputs import Writer, open_at, synced
-from .tables import BadRow, Place, Rows
+from .outputs import Quarantine, Writer
+from .tables import BadRow, Position, TableRows
+from .tally import BatchScore, Tally
 
-# Points of the curves in a report; older ones are joined in pairs when there are more.
-POINTS = 400
-# Rows that the live figures look back on.
-ROLLING = 1000
-# Bins of the histograms in a report.
-BINS = 20
+# Bad rows that a summary shows.
+FIRST_BAD = 5
+# Batches of which the inputs are kept, for the spectrum in a report.
+LATEST = 5
+
+_REFUSED = "refused by the guard: too far from all that was learned"
 
 
-@dataclass
-class Tally:
-    """What a run has seen: bounded, and the same whether or not it was interrupted (but for seconds).
+@dataclass(frozen=True)
+class RowPredictions:
+    """Mean, standard deviation and half-width of the interval, each (b, q); NaN before anything was learned."""
 
-    Attributes
-    ----------
-    rows, learned, unlabelled, impossible, bad
-        Counts; `bad` by reason's first word.
-    scored, squared, covered, density, total, total_squares : (q,)
-        Over labelled rows that were predicted: how many, sums of squared errors, of those inside the interval, of
-        negative log densities, of targets and of their squares about `origin`.
-    uniform : (q, BINS)
-        How often targets fell into each twentieth of their predicted distribution.
-    history : list of (batches, last row, rows scored, squared error over spread, covered, seconds, rank, share)
-    """
-
-    n_targets: int
-    rows: int = 0
-    learned: int = 0
-    unlabelled: int = 0
-    impossible: int = 0
-    bad: int = 0
-    seconds: float = 0.0
-    scored: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    squared: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    covered: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    density: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    origin: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    total: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    total_squares: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    uniform: np.ndarray = field(default_factory=lambda: np.zeros((0, BINS)))
-    history: list[tuple[float, ...]] = field(default_factory=list)
-    stride: int = 1
-    rolling: deque[tuple[int, float, float]] = field(default_factory=deque)
-
-    def __post_init__(self) -> None:
-        if not self.scored.size:
-            for name in ("scored", "squared", "covered", "density", "origin", "total", "total_squares"):
-                setattr(self, name, np.zeros(self.n_targets))
-            self.uniform = np.zeros((self.n_targets, BINS))
-
-    def state(self) -> dict[str, Any]:
-        """Give all of it as numbers, lists and arrays, for a checkpoint."""
-        return {**self.__dict__, "rolling": list(self.rolling), "history": list(self.history)}
+    mean: np.ndarray
+    std: np.ndarray
+    half_width: np.ndarray
 
     @classmethod
-    def of(cls, state: dict[str, Any]) -> Tally:
-        """Go on from `state`."""
-        return cls(**{**state, "rolling": deque(state["rolling"]), "history": list(state["history"])})
+    def constant(cls, n: int, n_targets: int, value: float = np.nan) -> RowPredictions:
+        """Return a prediction of n rows with the same value everywhere."""
+        return cls(*(np.full((n, n_targets), value) for _ in range(3)))
 
     @property
-    def spread(self) -> np.ndarray:
-        """The standard deviation of each target so far; one where it is not known."""
-        n = np.maximum(self.scored, 1)
-        variance = self.total_squares / n - (self.total / n) ** 2
-        return np.sqrt(np.where(variance > 0, variance, 1.0))
-
-    @property
-    def rmse(self) -> np.ndarray:
-        """The error of each target; NaN before any was scored."""
-        return np.sqrt(self.squared / np.where(self.scored > 0, self.scored, np.nan))
-
-    def score(
-        self, y: np.ndarray, mean: np.ndarray, std: np.ndarray, half: np.ndarray
-    ) -> tuple[float, float, float]:
-        """Count labelled rows, each (b, q), NaN where a label is missing; give rows, error over spread, covered."""
-        known = np.isfinite(y)
-        if not known.any():
-            return 0.0, 0.0, 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._score(y, known, mean, std, half)
-
-    def _score(
-        self, y: np.ndarray, known: np.ndarray, mean: np.ndarray, std: np.ndarray, half: np.ndarray
-    ) -> tuple[float, float, float]:
-        first = self.scored == 0
-        if first.any():
-            # Squares about a typical target: about zero they would cancel.
-            typical = np.where(known, y, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-            self.origin = np.where(first, typical, self.origin)
-        error = np.where(known, y - mean, 0.0)
-        std = np.maximum(std, np.finfo(np.float64).tiny)
-        inside = known & (np.abs(error) <= half)
-        z = error / std
-        density = 0.5 * z**2 + np.log(std) + 0.5 * math.log(2 * math.pi)
-        away = np.where(known, y - self.origin, 0.0)
-        self.scored += known.sum(axis=0)
-        self.squared += (error**2).sum(axis=0)
-        self.covered += inside.sum(axis=0)
-        self.density += np.where(known, density, 0.0).sum(axis=0)
-        self.total += away.sum(axis=0)
-        self.total_squares += (away**2).sum(axis=0)
-        place = np.clip((scipy.special.ndtr(z) * BINS).astype(int), 0, BINS - 1)
-        for j in range(self.n_targets):
-            self.uniform[j] += np.bincount(place[known[:, j], j], minlength=BINS)
-        rows = float(known.sum())
-        relative = float(((error / self.spread) ** 2).sum())
-        self.rolling.append((int(rows), relative, float(inside.sum())))
-        while sum(r[0] for r in self.rolling) > ROLLING * self.n_targets and len(self.rolling) > 1:
-            self.rolling.popleft()
-        return rows, relative, float(inside.sum())
-
-    def note(self, scored: tuple[float, float, float], seconds: float, rank: int, share: float) -> None:
-        """Add a batch to the curves of the report."""
-        self.seconds += seconds
-        new: tuple[float, ...] = (1.0, float(self.rows), *scored, seconds, float(rank), float(share))
-        if self.history and self.history[-1][0] < self.stride:
-            last = self.history.pop()
-            summed = [last[i] + new[i] for i in (2, 3, 4, 5)]
-            new = (last[0] + 1.0, new[1], *summed, new[6], new[7])
-        self.history.append(new)
-        if len(self.history) > POINTS:
-            pairs = [self.history[i : i + 2] for i in range(0, len(self.history), 2)]
-            self.history = [
-                (
-                    sum(p[0] for p in pair),
-                    pair[-1][1],
-                    *(sum(p[i] for p in pair) for i in (2, 3, 4, 5)),
-                    *pair[-1][6:],
-                )
-                for pair in pairs
-            ]
-            self.stride *= 2
-
-    def lately(self) -> tuple[float, float] | None:
-        """Give error over spread, and coverage, of the last rows; None before any was scored."""
-        rows = sum(r[0] for r in self.rolling)
-        if not rows:
-            return None
-        return math.sqrt(sum(r[1] for r in self.rolling) / rows), sum(r[2] for r in self.rolling) / rows
-
-
-class Quarantine:
-    """Bad rows as JSON lines; the file is cut to `size` first, where a run goes on."""
-
-    def __init__(self, path: str | None, size: int = 0) -> None:
-        self.path = path
-        self.file: IO[bytes] | None = None if path is None else open_at(path, size)
-
-    def add(self, row: BadRow) -> None:
-        """Write one down."""
-        if self.file is not None:
-            line = json.dumps({"line": row.line, "reason": row.reason, "row": row.text}, ensure_ascii=False)
-            try:
-                self.file.write(line.encode("utf-8", "backslashreplace") + b"\n")
-            except OSError as error:
-                raise DataError(f"{self.path} cannot be written: {error.strerror}") from error
-
-    def flush(self) -> int:
-        """Bring all to the disk and give the number of bytes there."""
-        return 0 if self.file is None else synced(self.file, str(self.path))
+    def columns(self) -> list[np.ndarray]:
+        """Mean, standard deviation, lower and upper end, (b,) each, for one target after another."""
+        low, high = self.mean - self.half_width, self.mean + self.half_width
+        return [part[:, j] for j in range(self.mean.shape[1]) for part in (self.mean, self.std, low, high)]
 
 
 @dataclass
@@ -188,16 +53,25 @@ class Session:
     Attributes
     ----------
     gp : StreamingGPRegressor
-    targets : names
+    targets : tuple of str
     level : float
-        The probability of intervals.
+        Probability of the intervals.
     on_error : {"fail", "skip", "quarantine"}
+        What to do with a bad row.
     writer : Writer or None
     quarantine : Quarantine
     tally : Tally
-    save : called with the place after batches, where the run is kept
+    save : callable or None
+        Writes the checkpoint.
     every : int
-        Rows between two saves.
+        Rows between two checkpoints.
+    first_bad : list of BadRow
+    reasons : Counter
+        Number of bad rows for each reason.
+    latest : deque of (b, d)
+        Inputs of the last batches.
+    position : Position
+        In the input, after the last batch that was learned.
     """
 
     gp: StreamingGPRegressor
@@ -207,158 +81,171 @@ class Session:
     writer: Writer | None
     quarantine: Quarantine
     tally: Tally
-    save: Callable[[Session, Place], None] | None = None
+    save: Callable[[Session], None] | None = None
     every: int = 10_000
     first_bad: list[BadRow] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
-    latest: deque[np.ndarray] = field(default_factory=lambda: deque(maxlen=5))
-    place: Place = field(default_factory=Place)
+    latest: deque[np.ndarray] = field(default_factory=lambda: deque(maxlen=LATEST))
+    position: Position = field(default_factory=Position)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the model has learned anything."""
+        return bool(self.gp.__sklearn_is_fitted__())
 
     def run(
-        self, batches: Iterator[Rows], stopped: Callable[[], bool], *, learn: bool = True
-    ) -> Iterator[Rows]:
-        """Work through batches until they end or `stopped`; gives each back when it is done and counted."""
+        self, batches: Iterator[TableRows], should_stop: Callable[[], bool], *, learn: bool = True
+    ) -> Iterator[TableRows]:
+        """Process batches until they end or `should_stop` returns True; yield each one when it is counted."""
         saved = self.tally.rows
-        for rows in batches:
-            if rows.lines or rows.bad:
+        for batch in batches:
+            if batch.line_numbers or batch.bad:
                 before = copy.copy(self.gp)
                 try:
-                    self._one(rows, learn)
+                    self._process(batch, learn)
                 except DataError:
                     self.gp = before
                     raise
-                self.place = rows.place
-            yield rows
+                self.position = batch.position
+            yield batch
             if self.save and self.tally.rows - saved >= self.every:
-                self.save(self, self.place)
+                self.save(self)
                 saved = self.tally.rows
-            if stopped():
+            if should_stop():
                 break
         if self.save:
-            self.save(self, self.place)
+            self.save(self)
 
-    def _one(self, rows: Rows, learn: bool) -> None:
-        began = time.perf_counter()
-        if rows.bad and self.on_error == "fail":
-            self._refuse(rows.bad[0])
-        X, y, lines = rows.X, rows.y, rows.lines
-        scored = (0.0, 0.0, 0.0)
-        known = self.gp.__sklearn_is_fitted__()
-        if lines:
-            X, y, lines, answers = self._predicted(X, y, lines, rows.bad) if known else (X, y, lines, None)
-            labelled = np.isfinite(y).all(axis=1) if y.shape[1] else np.zeros(len(lines), dtype=bool)
-            lost: list[BadRow] = []
-            if learn and labelled.any():
-                lost = self._learned(X, y, lines, labelled)
-            rows.bad.extend(lost)
-            gone = {row.line for row in lost}
-            if answers is None:
-                answers = [np.full((len(lines), len(self.targets)), np.nan) for _ in range(3)]
-            else:
-                fair = np.array([line not in gone for line in lines])
-                scored = self.tally.score(np.where(fair[:, None], y, np.nan), *answers)
-            if self.writer:
-                mean, std, half = answers[0], answers[1], answers[2]
-                columns = [
-                    c[:, j] for j in range(mean.shape[1]) for c in (mean, std, mean - half, mean + half)
-                ]
-                self.writer.write(lines, columns)
-            self.tally.rows += len(lines)
-            self.tally.unlabelled += int((~labelled).sum())
-            self.latest.append(X)
-        rows.bad.sort(key=lambda row: row.line)
-        kept = set(lines)
-        self.tally.rows += sum(row.line not in kept for row in rows.bad)
-        for row in rows.bad:
+    def close(self) -> None:
+        """Close the predictions and write the quarantine to the disk."""
+        if self.writer:
+            self.writer.close()
+        self.quarantine.flush()
+
+    def _process(self, batch: TableRows, learn: bool) -> None:
+        began, n = time.perf_counter(), len(batch.line_numbers) + len(batch.bad)
+        if batch.bad and self.on_error == "fail":
+            raise self._failure(batch.bad[0])
+        score = self._process_rows(batch, learn) if batch.line_numbers else BatchScore()
+        self.tally.rows += n
+        batch.bad.sort(key=lambda row: row.line)
+        for row in batch.bad:
             self._count(row)
-        rank, share = (
-            (self.gp.rank_, self.gp.trace_error_share_) if self.gp.__sklearn_is_fitted__() else (0, 0.0)
-        )
-        self.tally.note(scored, time.perf_counter() - began, rank, share)
+        self.tally.add_batch(score, time.perf_counter() - began)
 
-    def _predicted(
-        self, X: np.ndarray, y: np.ndarray, lines: list[int], bad: list[BadRow]
-    ) -> tuple[np.ndarray, np.ndarray, list[int], list[np.ndarray]]:
-        """Predict rows; those that the model cannot are bad."""
+    def _process_rows(self, batch: TableRows, learn: bool) -> BatchScore:
+        """Predict rows, learn those with labels, then score and write the predictions."""
+        fitted = self.fitted
+        if fitted:
+            batch, prediction = self._predict(batch)
+        else:
+            prediction = RowPredictions.constant(len(batch.line_numbers), len(self.targets))
+        labelled = np.isfinite(batch.y).all(axis=1)
+        not_learned = self._learn(batch, labelled) if learn and labelled.any() else []
+        batch.bad.extend(not_learned)
+        score = BatchScore()
+        if fitted:
+            excluded = {row.line for row in not_learned}
+            learnable = np.array([line not in excluded for line in batch.line_numbers])
+            y = np.where(learnable[:, None], batch.y, np.nan)
+            score = self.tally.score(y, prediction.mean, prediction.std, prediction.half_width)
+        if self.writer:
+            self.writer.write(batch.line_numbers, prediction.columns)
+        self.tally.unlabelled += int((~labelled).sum())
+        self.latest.append(batch.X)
+        return score
+
+    def _predict(self, batch: TableRows) -> tuple[TableRows, RowPredictions]:
+        """Return the rows that can be predicted, and their prediction; the others become bad rows."""
         try:
-            mean, std = self.gp.predict(X, return_std=True)
+            mean, std = self.gp.predict(batch.X, return_std=True)
         except (InputError, NumericalError):
-            good = np.ones(len(lines), dtype=bool)
-            for i in range(len(lines)):
-                try:
-                    self.gp.predict(X[i : i + 1], return_std=True)
-                except (InputError, NumericalError) as error:
-                    good[i] = False
-                    self._wrong(lines[i], error, X[i], y[i], bad)
-            X, y, lines = X[good], y[good], [n for n, fine in zip(lines, good, strict=True) if fine]
-            if not lines:
-                nothing = np.empty((0, len(self.targets)))
-                return X, y, lines, [nothing] * 3
-            mean, std = self.gp.predict(X, return_std=True)
-        reach = self.gp._reach(self.level, True)
-        shape = (len(lines), len(self.targets))
-        half = np.asarray(reach * std).reshape(shape)
-        return X, y, lines, [np.asarray(mean).reshape(shape), np.asarray(std).reshape(shape), half]
+            batch = self._predictable(batch)
+            if not batch.line_numbers:
+                return batch, RowPredictions.constant(0, len(self.targets))
+            mean, std = self.gp.predict(batch.X, return_std=True)
+        half_width = interval_factor(self.gp, self.level) * std
+        shape = (len(batch.line_numbers), len(self.targets))
+        return batch, RowPredictions(*(np.asarray(part).reshape(shape) for part in (mean, std, half_width)))
 
-    def _learned(self, X: np.ndarray, y: np.ndarray, lines: list[int], labelled: np.ndarray) -> list[BadRow]:
-        """Learn labelled rows; give those that the model refuses, or its guard."""
-        at = np.flatnonzero(labelled)
-        rows, labels = (X, y) if labelled.all() else (X[at], y[at])
+    def _predictable(self, batch: TableRows) -> TableRows:
+        """Return the batch without the rows that the model cannot predict; they are added to its bad rows."""
+        good = np.ones(len(batch.line_numbers), dtype=bool)
+        for i, line in enumerate(batch.line_numbers):
+            try:
+                self.gp.predict(batch.X[i : i + 1], return_std=True)
+            except (InputError, NumericalError) as error:
+                good[i] = False
+                batch.bad.append(self._bad_row(line, error, batch.X[i], batch.y[i]))
+        numbers = [line for line, fine in zip(batch.line_numbers, good, strict=True) if fine]
+        return replace(batch, X=batch.X[good], y=batch.y[good], line_numbers=numbers)
+
+    def _learn(self, batch: TableRows, labelled: np.ndarray) -> list[BadRow]:
+        """Learn labelled rows, one at a time if they cannot be learned together; return those not learned."""
+        index = np.flatnonzero(labelled)
+        X, y = (batch.X, batch.y) if labelled.all() else (batch.X[index], batch.y[index])
+        numbers = [batch.line_numbers[i] for i in index]
         bad: list[BadRow] = []
         try:
-            bad += self._taught(rows, labels, [lines[i] for i in at])
+            bad += self._partial_fit(X, y, numbers)
         except (InputError, NumericalError):
-            for i in at:
+            for i, line in enumerate(numbers):
                 try:
-                    bad += self._taught(X[i : i + 1], y[i : i + 1], [lines[i]])
+                    bad += self._partial_fit(X[i : i + 1], y[i : i + 1], [line])
                 except (InputError, NumericalError) as error:
-                    self._wrong(lines[i], error, X[i], y[i], bad)
-        self.tally.learned += len(at) - len(bad)
+                    bad.append(self._bad_row(line, error, X[i], y[i]))
+        self.tally.learned += len(numbers) - len(bad)
         return bad
 
-    def _taught(self, X: np.ndarray, y: np.ndarray, lines: list[int]) -> list[BadRow]:
+    def _partial_fit(self, X: np.ndarray, y: np.ndarray, line_numbers: list[int]) -> list[BadRow]:
+        """Learn rows and return those that the guard refused."""
         self.gp.partial_fit(X, y[:, 0] if y.shape[1] == 1 else y)
-        refused = np.flatnonzero(self.gp.refused_)
         return [
-            BadRow(lines[i], "impossible: too far from all that was learned", _text(X[i], y[i]))
-            for i in refused
+            BadRow(line_numbers[i], _REFUSED, _as_json(X[i], y[i])) for i in np.flatnonzero(self.gp.refused_)
         ]
 
-    def _wrong(self, line: int, error: Exception, x: np.ndarray, y: np.ndarray, bad: list[BadRow]) -> None:
-        row = BadRow(line, f"not to be learned: {str(error).splitlines()[0]}", _text(x, y))
+    def _bad_row(self, line: int, error: Exception, x: np.ndarray, y: np.ndarray) -> BadRow:
+        """Return the bad row that an error of the model makes, or raise DataError where one ends the run."""
+        row = BadRow(line, f"cannot be used: {str(error).splitlines()[0]}", _as_json(x, y))
         if self.on_error == "fail":
-            self._refuse(row)
-        bad.append(row)
+            raise self._failure(row)
+        return row
 
-    def _refuse(self, row: BadRow) -> None:
+    def _failure(self, row: BadRow) -> DataError:
         column, _, rest = row.reason.partition("=")
         if self.tally.rows == 0 and rest.endswith("is not a number"):
-            remedy = f"if no number stands there in any row, --ignore {column} leaves the column out"
+            remedy = f"if the column never holds numbers, leave it out with --ignore {column}"
         else:
-            remedy = "--on-error skip leaves such rows out, --on-error quarantine keeps them in a file"
-        raise DataError(
+            remedy = "leave such rows out with --on-error skip, or collect them with --on-error quarantine"
+        return DataError(
             f"line {row.line}: {row.reason}. Nothing of its batch was learned or written; {remedy}"
         )
 
     @property
     def useless(self) -> DataError | None:
-        """What to say where rows came, and not one of them could be used."""
+        """The error to raise if rows came and none could be used, else None."""
         tally = self.tally
-        if not tally.rows or tally.bad + tally.impossible < tally.rows or not self.first_bad:
+        if not tally.rows or tally.rejected < tally.rows or not self.first_bad:
             return None
         first = self.first_bad[0]
         return DataError(f"none of {tally.rows:,} rows could be used; line {first.line}: {first.reason}")
 
     def _count(self, row: BadRow) -> None:
-        impossible = row.reason.startswith("impossible")
-        self.tally.impossible += impossible
-        self.tally.bad += not impossible
-        # Alike but for the value.
+        refused = row.reason == _REFUSED
+        self.tally.refused += refused
+        self.tally.bad += not refused
+        # Reasons that differ only in the value count as one.
         self.reasons[re.sub(r"=.* is ", " is ", row.reason, flags=re.DOTALL)] += 1
-        if len(self.first_bad) < 5:
+        if len(self.first_bad) < FIRST_BAD:
             self.first_bad.append(row)
         self.quarantine.add(row)
 
 
-def _text(x: np.ndarray, y: np.ndarray) -> str:
+def interval_factor(gp: StreamingGPRegressor, level: float) -> float | np.ndarray:
+    """Return the half-width of calibrated intervals in standard deviations: a number, or (q,)."""
+    factor: float | np.ndarray = gp.interval_factor(level)
+    return factor
+
+
+def _as_json(x: np.ndarray, y: np.ndarray) -> str:
     return json.dumps([float(v) if np.isfinite(v) else None for v in (*x, *y)])

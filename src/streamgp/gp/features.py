@@ -1,4 +1,4 @@
-"""Feature maps: how a point becomes a vector φ(x) with φ(x)ᵀJφ(x') ≈ k(x, x'). Where the methods differ."""
+"""Feature maps φ with φ(x)ᵀJφ(x') ≈ k(x, x'): the Nyström features of inducing points, eigenfunctions, polynomials."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..lowrank import Complement, Factor, pivoted_cholesky
 
 @dataclass(frozen=True)
 class Pivots:
-    """φ(x) = V k(Z, x) with V k(Z, Z) Vᵀ = I: the best that knowing the function at Z can do.
+    """Nyström features φ(x) = V k(Z, x) with V k(Z, Z) Vᵀ = I, for inducing points Z (the pivots).
 
     V is any root of the inverse, not always a triangle: that makes dropping a pivot a reflection.
 
@@ -51,12 +51,12 @@ class Pivots:
 
     @classmethod
     def none(cls, kernel: Kernel, like: Array) -> Pivots:
-        """Give no pivots at all, beside `like` (·, d)."""
+        """Return no pivots, on the device of `like` (·, d)."""
         return cls(kernel, zeros((0, like.shape[1]), like), zeros((0, 0), like), True)
 
     @classmethod
     def choose(cls, kernel: Kernel, X: Array, rank: int, seed: Sequence[int] | None) -> Pivots:
-        """Take at most `rank` rows of X (n, d) as pivots, none that depends on the others to rounding.
+        """Choose at most `rank` rows of X (n, d) as pivots, none linearly dependent on the others to rounding.
 
         Drawn in proportion to residual variance, or, for seed None, the largest first. O(n r²).
         """
@@ -76,12 +76,12 @@ class Pivots:
         return self.kernel.against(self.Z)
 
     def rebased(self) -> Pivots:
-        """Give the same pivots with V = L⁻¹, LLᵀ = k(Z, Z); O(r³). Ends the drift of many changes."""
+        """Return the same pivots with V = L⁻¹, LLᵀ = k(Z, Z); O(r³). Ends the drift of many changes."""
         L = cholesky(self.kernel.block(self.Z), "the kernel matrix of the pivots")
         return Pivots(self.kernel, self.Z, solve_lower(L, eye(self.rank, L)), True)
 
     def superfluous(self, kernel: Kernel, tolerance: float) -> list[int]:
-        """List pivots of whose variance under another kernel the others leave less than `tolerance`."""
+        """Return the pivots of whose variance under another kernel the others leave less than `tolerance`."""
         kept = pivoted_cholesky(
             lambda i: kernel.block(self.Z, self.Z[i : i + 1, :])[:, 0],
             kernel.diag(self.Z),
@@ -92,16 +92,16 @@ class Pivots:
         return sorted(set(range(self.rank)) - set(kept))
 
     def retuned(self, kernel: Kernel) -> tuple[Pivots, Array]:
-        """Give the same pivots for another kernel, and T (r, r) that turns old features into new ones; O(r³).
+        """Return the same pivots for another kernel, and T (r, r) that turns old features into new ones; O(r³).
 
-        The function's values at the pivots are what both speak of: f(Z) = V⁻¹w = V'⁻¹w', so Φ' = ΦVV'⁻¹.
+        The values of the function at the pivots stay: f(Z) = V⁻¹w = V'⁻¹w', so Φ' = ΦVV'⁻¹.
         """
         new, xp = Pivots(kernel, self.Z, self.V).rebased(), namespace(self.V)
         inverse = product(double(new.V), double(kernel.block(self.Z)))  # V'⁻ᵀ
         return new, product(inverse, xp.matrix_transpose(double(self.V)))
 
     def transform(self, X: Array) -> Array:
-        """Give the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""
+        """Return the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""
         if not self.rank:
             return zeros((X.shape[0], 0), X)
         K = self._against(X) if is_foreign(X) else self.kernel.block(X, self.Z)
@@ -109,8 +109,13 @@ class Pivots:
             product_lower(K, self.V) if self.triangular else product(K, namespace(X).matrix_transpose(self.V))
         )
 
+    def unexplained(self, X: Array, F: Array) -> Array:
+        """Return k(x, x) − φᵀφ, the prior variance that the pivots leave of rows with features F (n, r); (n,)."""
+        F = double(F)
+        return double(self.kernel.diag(X)) - namespace(F).vecdot(F, F)
+
     def extend(self, X: Array, F: Array, L: Array) -> Pivots:
-        """Add the rows of X (m, d) as pivots: F (m, r) their features, LLᵀ (m, m) what these miss; O(m r²)."""
+        """Add the rows of X (m, d) as pivots; F (m, r) are their features, LLᵀ = k(X, X) − FFᵀ (m, m). O(m r²)."""
         xp, r, m = namespace(X), self.rank, X.shape[0]
         bottom = solve_lower(L, xp.concat([-1.0 * (F @ self.V), eye(m, L)], axis=1))
         top = xp.concat([self.V, zeros((r, m), self.V)], axis=1)
@@ -118,10 +123,10 @@ class Pivots:
         return Pivots(self.kernel, xp.concat([self.Z, X], axis=0), V, self.triangular)
 
     def exchange(self, pivots: Sequence[int], complement: Complement, X: Array, F: Array, L: Array) -> Pivots:
-        """Put the rows of X (m, d) in the places of the pivots numbered so; O(m r²).
+        """Replace the pivots with these numbers by the rows of X (m, d); O(m r²).
 
-        `complement` is of these pivots' directions, F (m, r − m) the features of X in what is left of it, LLᵀ
-        (m, m) what these miss. The new features come first.
+        `complement` is that of the directions of these pivots, F (m, r − m) are the features of X in what is left,
+        LLᵀ = k(X, X) − FFᵀ (m, m). The new features come first.
         """
         xp, m = namespace(X), X.shape[0]
         V = xp.matrix_transpose(complement.turn(xp.matrix_transpose(self.V)))
@@ -135,7 +140,7 @@ class Pivots:
         return Pivots(self.kernel, Z, V)
 
     def drop(self, pivots: Sequence[int]) -> tuple[Pivots, Complement]:
-        """Leave out the pivots numbered so; the complement turns old features into new ones, exactly. O(m r²)."""
+        """Drop the pivots with these numbers; the complement turns old features into new ones, exactly. O(m r²)."""
         xp = namespace(self.V)
         complement = Complement.of(xp.take(self.V, index(pivots, self.V), axis=1))
         kept = index([i for i in range(self.rank) if i not in set(pivots)], self.V)
@@ -165,7 +170,7 @@ class Spectral:
         return self.factor.rank
 
     def project(self, x: Array) -> Array:
-        """Give k(x, X)·U for the rows of x (b, d); shape (b, r), n·b kernel entries, O(n b r).
+        """Return k(x, X)·U for the rows of x (b, d); shape (b, r), n·b kernel entries, O(n b r).
 
         Row block by row block, so that no n×b matrix is ever formed.
         """
@@ -178,22 +183,22 @@ class Spectral:
         )
 
     def transform(self, x: Array) -> Array:
-        """Give the features of the rows of x (b, d); shape (b, r)."""
+        """Return the features of the rows of x (b, d); shape (b, r)."""
         return self.scale(self.project(x))
 
     def scale(self, projection: Array) -> Array:
-        """Turn k(x, X)·U (b, r) into features."""
+        """Return the features for k(x, X)·U (b, r)."""
         xp, S = namespace(projection), self.factor.S
         return projection * (xp.sign(S) / xp.sqrt(xp.abs(S)))[None, :]
 
     def basis(self) -> Array:
-        """Give Φ = U|S|^½, the features of X itself as the factor has them; shape (n, r)."""
+        """Return Φ = U|S|^½, the features of X itself as the factor has them; shape (n, r)."""
         xp = namespace(self.factor.U)
         return self.factor.U * xp.sqrt(xp.abs(self.factor.S))[None, :]
 
 
 def whiten(F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array, float]:
-    """Huber's whitening of a batch: what the features F (b, r) cannot see becomes correlated noise.
+    """Whiten a batch as Huber's recursion does: what the features F (b, r) do not explain is correlated noise.
 
     R = (k(x, x) − FFᵀ + σ²I)/σ² = L_R L_Rᵀ for prior = k(x, x), (b, b).
 
@@ -218,14 +223,14 @@ def whiten(F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array
 
 @dataclass(frozen=True)
 class Quadratic:
-    """‖x − x'‖² as φ(x)ᵀJφ(x') with d + 2 features: a linear model in disguise, of exact rank.
+    """‖x − x'‖² as φ(x)ᵀJφ(x') with d + 2 features, exactly.
 
     With x̃ = (x − o)/ℓ and p = ‖x̃‖²: ‖x − x'‖² = ℓ²[(p + 1)(p' + 1)/2 − (p − 1)(p' − 1)/2 − 2x̃ᵀx̃'].
 
     Attributes
     ----------
     origin : (d,)
-        o and ℓ, any point and size near the data's: they keep the digits.
+        o and ℓ: a point and a size near those of the data, so that no digits cancel.
     unit : float
     """
 
@@ -234,20 +239,20 @@ class Quadratic:
 
     @classmethod
     def about(cls, X: Array) -> Quadratic:
-        """Choose origin and unit from the first rows X (n, d)."""
+        """Return the map with origin and unit of the first rows X (n, d)."""
         xp = namespace(X)
         origin = xp.mean(X, axis=0)
         size = float(xp.mean(xp.sum((X - origin) ** 2, axis=1))) ** 0.5
         return cls(origin, size if size > 0 else 1.0)
 
     def signs(self) -> Array:
-        """Give the diagonal of J, shape (d + 2,)."""
+        """Return the diagonal of J, shape (d + 2,)."""
         xp = namespace(self.origin)
         minus = -1.0 * xp.ones_like(self.origin)
         return xp.concat([minus, 1.0 + 0.0 * self.origin[:1], minus[:1]])
 
     def transform(self, X: Array) -> Array:
-        """Give the features of the rows of X (b, d); shape (b, d + 2)."""
+        """Return the features of the rows of X (b, d); shape (b, d + 2)."""
         xp = namespace(X)
         A = (X - self.origin) / self.unit
         p = xp.sum(A * A, axis=1)[:, None]

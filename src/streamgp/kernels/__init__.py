@@ -1,12 +1,15 @@
 """Covariance functions and their algebra: ``2.0 * SquaredExponential([1.0, 3.0]) + Linear()``."""
 
 from .affine import Affine, WeightedSum
-from .base import Constant, Kernel, Product, Scaled, Sum, White
+from .algebra import Constant, Product, Scaled, Sum, White
+from .base import Kernel
+from .families import FAMILIES, Linear, Matern, Periodic, RationalQuadratic, dictionary
 from .polynomials import BrownianPolynomial, DistancePolynomial
 from .reading import as_kernel
-from .stationary import Linear, Matern, Periodic, RationalQuadratic, SquaredExponential, dictionary
+from .stationary import SquaredExponential
 
 __all__ = [
+    "FAMILIES",
     "Affine",
     "BrownianPolynomial",
     "Constant",

@@ -1,4 +1,4 @@
-"""Kernels that are affine in their weights, so that these can be tuned from statistics alone."""
+"""Kernels that are weighted sums of fixed kernels, so that the weights can be tuned from statistics alone."""
 
 from __future__ import annotations
 
@@ -11,35 +11,51 @@ import numpy as np
 
 from .._arrays import Array, namespace
 from ..errors import KernelError
-from .base import Kernel, Scaled, Sum, non_negative
+from .algebra import Scaled, Sum, WithParts
+from .base import Kernel, non_negative
 
 
 class Affine(Kernel):
-    """A kernel Σᵢ wᵢ kᵢ whose parts are fixed: theta is the logarithms of the weights that are not zero.
+    """A kernel Σᵢ wᵢ kᵢ with fixed parts kᵢ: theta holds the logarithms of the nonzero weights; zero stays zero.
 
-    A factor of each part's matrix serves all weights, so that they can be tuned without touching a row.
+    The parts do not depend on the weights. A factor of each part's matrix therefore serves all weights, and they can be
+    tuned without the rows.
     """
 
-    @property
-    @abstractmethod
-    def amounts(self) -> np.ndarray:
-        """The weights that are not zero, shape (p,)."""
+    weights: Any
 
-    @abstractmethod
+    def _used(self) -> list[int]:
+        """Return the places of the nonzero weights of the parts in `weights`."""
+        return [i for i, w in enumerate(self.weights) if w]
+
+    @property
+    def amounts(self) -> np.ndarray:
+        """The nonzero weights, shape (p,)."""
+        return np.array([self.weights[i] for i in self._used()])
+
     def with_amounts(self, amounts: np.ndarray) -> Self:
-        """Give the same parts with other weights above zero, shape (p,)."""
+        """Return the kernel with other nonzero weights, shape (p,), all above 0."""
+        weights = list(self.weights)
+        for i, amount in zip(self._used(), amounts, strict=True):
+            weights[i] = float(amount)
+        return replace(self, weights=tuple(weights))  # type: ignore[type-var]
 
     @abstractmethod
     def part_blocks(self, X: Array, Y: Array | None, which: Sequence[int]) -> list[Array]:
-        """Give the matrix (n, m) of each of the parts numbered so, whose weights are not zero, for a weight of 1."""
+        """Return kᵢ(X, Y), shape (n, m), for each i in `which`; parts with nonzero weights are numbered from 0."""
 
     @abstractmethod
     def part_diags(self, X: Array) -> list[Array]:
-        """Give kᵢ(x, x) of each part whose weight is not zero, for a weight of 1; shape (n,)."""
+        """Return kᵢ(x, x), shape (n,), of each part with a nonzero weight."""
+
+    @property
+    def quadratic(self) -> int | None:
+        """The number of the part that is ‖x − x'‖², whose features are known in closed form; None without one."""
+        return None
 
     @property
     def theta(self) -> np.ndarray:
-        """The logarithms of the weights that are not zero; zero stays zero."""
+        """The logarithms of the nonzero weights, shape (p,)."""
         return np.asarray(np.log(self.amounts))
 
     def with_theta(self, theta: np.ndarray) -> Self:
@@ -48,13 +64,14 @@ class Affine(Kernel):
 
 
 @dataclass(frozen=True)
-class WeightedSum(Affine):
-    """Σᵢ wᵢ kᵢ: fixed kernels, weights to be learned.
+class WeightedSum(WithParts, Affine):
+    """Σᵢ wᵢ kᵢ: fixed kernels whose weights are learned.
 
     Parameters
     ----------
     kernels : sequence of Kernel
-    weights : sequence of float, none below 0; all 1/p unless given
+    weights : sequence of float, optional
+        One per kernel, none below 0. Default: 1/p for each of p kernels.
     """
 
     kernels: tuple[Kernel, ...]
@@ -63,32 +80,21 @@ class WeightedSum(Affine):
     def __post_init__(self) -> None:
         kernels = tuple(self.kernels)
         if not kernels or not all(isinstance(k, Kernel) for k in kernels):
-            raise KernelError(f"WeightedSum: kernels={self.kernels!r} must be kernels of streamgp")
+            raise KernelError(
+                f"WeightedSum: kernels={self.kernels!r} must be one or more kernels of streamgp"
+            )
         if any(k.nugget for k in kernels):
             raise KernelError(
-                "WeightedSum: white noise is no part of it; add White to the sum, or give noise="
+                "WeightedSum: a kernel with white noise is not supported; add White to the sum, or set noise="
             )
         given = [1.0 / len(kernels)] * len(kernels) if self.weights is None else self.weights
-        weights = non_negative("WeightedSum", given, "one a kernel")
+        weights = non_negative("WeightedSum", given, "one per kernel")
         if len(weights) != len(kernels) or not any(weights):
-            raise KernelError(f"WeightedSum: weights={self.weights!r} must be {len(kernels)}, and not all 0")
+            raise KernelError(
+                f"WeightedSum: weights={self.weights!r} must be {len(kernels)} numbers, not all 0"
+            )
         object.__setattr__(self, "kernels", kernels)
         object.__setattr__(self, "weights", weights)
-
-    def _used(self) -> list[int]:
-        return [i for i, w in enumerate(self.weights) if w]
-
-    @property
-    def amounts(self) -> np.ndarray:
-        """See Affine."""
-        return np.array([self.weights[i] for i in self._used()])
-
-    def with_amounts(self, amounts: np.ndarray) -> Self:
-        """See Affine."""
-        weights = list(self.weights)
-        for i, amount in zip(self._used(), amounts, strict=True):
-            weights[i] = float(amount)
-        return replace(self, weights=tuple(weights))
 
     def part_blocks(self, X: Array, Y: Array | None, which: Sequence[int]) -> list[Array]:
         """See Affine."""
@@ -116,13 +122,3 @@ class WeightedSum(Affine):
         xp = namespace(W)
         blocks = self.part_blocks(X, Y, range(len(self._used())))
         return np.array([a * float(xp.sum(W * b)) for a, b in zip(self.amounts, blocks, strict=True)])
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        """Whether all the parts are."""
-        return all(k.positive_semidefinite for k in self.kernels)
-
-    def check_features(self, n_features: int) -> None:
-        """See Kernel."""
-        for kernel in self.kernels:
-            kernel.check_features(n_features)

@@ -1,4 +1,4 @@
-"""Reading scikit-learn's kernel objects, so that users of GaussianProcessRegressor bring their own."""
+"""Conversion of scikit-learn's kernels, so that those of GaussianProcessRegressor can be used as they are."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
 from ..errors import KernelError
-from .base import Constant, Kernel, White
-from .stationary import Linear, Matern, Periodic, RationalQuadratic, SquaredExponential
+from .algebra import Constant, White
+from .base import Kernel
+from .families import Linear, Matern, Periodic, RationalQuadratic
+from .stationary import SquaredExponential
 
 
 def as_kernel(kernel: object) -> Kernel:
-    """Give the streamgp kernel equal to `kernel`, a Kernel of streamgp or of scikit-learn."""
+    """Return the streamgp kernel equal to `kernel`, which is a kernel of streamgp or of scikit-learn."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel | sk.Kernel):
-        raise KernelError(f"kernel={kernel.__name__} is a class; give an object: {kernel.__name__}()")
+        raise KernelError(f"kernel={kernel.__name__} is a class; use an object: {kernel.__name__}()")
     if isinstance(kernel, sk.Kernel):
         return _read(kernel)
     raise KernelError(
-        f"kernel={kernel!r} is a {type(kernel).__name__}; give a kernel of streamgp.kernels, "
-        "one of sklearn.gaussian_process.kernels, or None"
+        f"kernel={kernel!r} is a {type(kernel).__name__}; use a kernel of streamgp.kernels or of "
+        "sklearn.gaussian_process.kernels, or None"
     )
 
 
 def _read(kernel: sk.Kernel) -> Kernel:
-    if np.shape(getattr(kernel, "length_scale", 0.0)) == (
-        1,
-    ):  # scikit-learn spreads one value over all features
+    # scikit-learn uses the value of an array of one for all features.
+    if np.shape(getattr(kernel, "length_scale", 0.0)) == (1,):
         kernel = kernel.clone_with_theta(kernel.theta)
         kernel.length_scale = float(np.ravel(kernel.length_scale)[0])
     match kernel:
@@ -48,8 +49,8 @@ def _read(kernel: sk.Kernel) -> Kernel:
         case sk.RationalQuadratic(length_scale=scale, alpha=alpha):
             return RationalQuadratic(scale, alpha)
         case sk.ExpSineSquared(length_scale=scale, periodicity=period):
-            # scikit-learn takes the sine of the Euclidean distance: ours only where there is one feature,
-            # and a tuple of one value makes any other number of features an error.
+            # scikit-learn takes the sine of the Euclidean distance, which is our kernel for one feature only;
+            # a tuple of one value makes any other number of features an error.
             return Periodic((scale,), (period,))
         case sk.DotProduct(sigma_0=sigma):
             return Linear(1.0) + Constant(sigma**2) if sigma else Linear(1.0)

@@ -1,18 +1,6 @@
-"""State machines: each learns a batch and returns the next state."""
+"""The methods: each is an immutable state whose update returns the next one; `factory` says which serves what."""
 
-from .base import Model, Prediction
-from .exact import ExactModel
-from .pivoted import PivotedModel
-from .recursive import RecursiveModel
-from .spectral import SpectralModel
-from .weighted import AffineModel
+from .base import MergeableState, Prediction, State, predict_in_chunks
+from .factory import empty_state
 
-__all__ = [
-    "AffineModel",
-    "ExactModel",
-    "Model",
-    "PivotedModel",
-    "Prediction",
-    "RecursiveModel",
-    "SpectralModel",
-]
+__all__ = ["MergeableState", "Prediction", "State", "empty_state", "predict_in_chunks"]

@@ -1,169 +1,327 @@
-"""What the regressor asks of a model, and what it gets back."""
+"""The contract of a method: an immutable State that predicts, and whose update returns the next one.
+
+::
+
+    State                     predict, update, retuned, left_out, …: what the learner asks of every method
+    └── StatisticsState       states whose posterior comes from NormalEquations
+        └── MergeableState    adds merge, unlearn, forget and summaries of rows learned elsewhere
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Self, TypeAlias
 
-from .._arrays import Array, eps, index, namespace
+import numpy as np
+
+from .._arrays import Array, eps, index, joined, namespace, slices
 from ..errors import InputError
-from ..gp.statistics import LeftOut, NormalEquations, Posterior
+from ..gp.features import Pivots
+from ..gp.normal_equations import NormalEquations
+from ..gp.posterior import LeftOut, Posterior
 from ..kernels import Kernel
 from .rows import moving
 
-T = TypeVar("T")
-
-# Rows, of models that keep all, by which two of them are compared.
+# From rows, their features if known, and whether variances are wanted.
+Compute: TypeAlias = Callable[[Array, Array | None, bool], "Prediction"]
+# Rows predicted together: bounds the memory that a large batch needs.
+CHUNK = 2000
+# Rows by which two states that keep every row are compared; enough for a median to 10 %.
 RECENT = 200
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Of the function, noise not included; variances are as computed and may be below zero.
+    """Mean and spread of the function, noise not included; variances are as computed and may be negative.
 
     Attributes
     ----------
     mean : (m, q)
     variance : (m,) or None
     covariance : (m, m) or None
+    features : (m, r) or None
+        What `update` can use again for the same rows.
     """
 
     mean: Array
     variance: Array | None = None
     covariance: Array | None = None
+    features: Array | None = None
 
     @classmethod
     def by(
-        cls, posterior: Posterior, F: Array, kernel: Kernel, X: Array, *, variance: bool, covariance: bool
+        cls,
+        posterior: Posterior,
+        F: Array,
+        kernel: Kernel,
+        X: Array,
+        *,
+        variance: bool,
+        covariance: bool = False,
     ) -> Self:
-        """Give what a posterior says of the rows X (m, d) with features F (m, r)."""
+        """Return the prediction of a posterior for the rows X (m, d) with features F (m, r)."""
         mean = posterior.mean(F)
         if covariance:
             return cls(mean, covariance=posterior.covariance(F, kernel.block(X)))
-        return cls(mean, posterior.variance(F, kernel.diag(X)) if variance else None)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What rows say under fixed features, to be added up: their statistics, and tr(K − K̂) over them."""
-
-    statistics: NormalEquations
-    trace_error: float
-
-    def merge(self, other: Summary) -> Summary:
-        """Add the rows of another."""
-        return Summary(self.statistics.merge(other.statistics), self.trace_error + other.trace_error)
-
-
-def possible(
-    after: NormalEquations, before: NormalEquations, trace_error: float, X: Array, *, known: bool = False
-) -> NormalEquations:
-    """Return the statistics `after` the rows X (b, d) were taken away, if any rows can have them.
-
-    Three certificates, each to the rounding of what was there `before`: rows cannot be fewer than none, tr(K − K̂)
-    cannot be negative, and the gram matrix of features and targets is positive semi-definite. Where one of them fails,
-    rows that are `known` to have been learned had other features then, and the nearest statistics that are possible are
-    returned; others were not learned, which raises InputError.
-    """
-    rounding = max(1e-6, 1e4 * eps(X))  # of features in the precision of X
-    repaired, off = after.repaired(before)
-    if after.count < -1e-6 or (
-        not known and (off > rounding or trace_error < -rounding * before.prior_trace)
-    ):
-        raise InputError(
-            "some of these rows were not learned, or not as they are now (rgp: as one batch), or were unlearned "
-            "before: what is left cannot come from any rows. The model is unchanged"
-        )
-    return repaired
+        return cls(mean, posterior.variance(F, kernel.diag(X)) if variance else None, features=F)
 
 
 class Recent:
-    """What was computed last, and for which rows: a stream learns the rows that it has just predicted.
+    """Cache of the last prediction: a stream learns the rows that it has just predicted.
 
-    A cache and no part of a state: it is empty in a copy or a pickle, and any thread may fill it.
+    Not part of a state: it is empty in a copy or a pickle, and any thread may fill it.
     """
 
     def __init__(self) -> None:
-        self._last: tuple[Array, Any] | None = None
+        self._last: tuple[Array, Prediction] | None = None
 
-    def of(self, X: Array, compute: Callable[[Array], T]) -> T:
-        """Give compute(X), or what it gave last if X has the same values; long batches are not kept."""
+    def predict(self, X: Array, compute: Compute, *, variance: bool) -> Prediction:
+        """Return compute(X, features or None, variance), or the last result if X has the same values.
+
+        Batches over 512 rows are not kept.
+        """
         if X.shape[0] > 512:
-            return compute(X)
+            return compute(X, None, variance)
         last = self._last  # read once: another thread may put its own rows there at any time
-        if last is None or last[0].shape != X.shape or not bool(namespace(X).all(last[0] == X)):
+        known = last[1] if last is not None and _same(last[0], X) else None
+        if known is None or (variance and known.variance is None):
+            known = compute(X, None if known is None else known.features, variance)
             # A copy, since the caller may write its next rows into the same memory.
-            last = self._last = (namespace(X).asarray(X, copy=True), compute(X))
-        return last[1]
+            self._last = (namespace(X).asarray(X, copy=True), known)
+        return known
+
+    def features(self, X: Array, compute: Callable[[Array], Array]) -> Array:
+        """Return compute(X), or the features of the last prediction if it was of the same rows."""
+        last = self._last
+        return last[1].features if last is not None and _same(last[0], X) else compute(X)
 
     def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
         return Recent, ()
 
 
-class Model(Protocol):
-    """An immutable state: `observe` returns the next one.
+def _same(a: Array, b: Array) -> bool:
+    return a.shape == b.shape and bool(namespace(a).all(a == b))
 
-    Targets are (n, q) and of a function of mean zero; inputs are validated before they come here.
+
+class State(ABC):
+    """What a method has learned: immutable, so an update returns the next state.
+
+    Targets are (n, q), of a function of mean zero; inputs are checked before they come here. A subclass is a frozen
+    dataclass; callers do not test its type and use only what is declared here.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Without white noise.
+    noise : float
+        The noise variance of the targets.
+    noise_floor : float or None
+        Lower bound on the re-estimated noise: the last tuned value; None where it is not re-estimated.
     """
 
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel, without white noise."""
+    kernel: Kernel
+    noise: float
+    noise_floor: float | None = None
 
     @property
-    def noise(self) -> float:
-        """The noise variance."""
-
-    @property
+    @abstractmethod
     def count(self) -> float:
         """The number of rows learned, less what was forgotten."""
 
     @property
+    @abstractmethod
     def rank(self) -> int:
         """The number of features."""
 
     @property
+    @abstractmethod
     def prior_trace(self) -> float:
         """Tr K over the rows learned."""
 
     @property
-    def largest_batch(self) -> int | None:
-        """The most rows to observe at once where more would cost more than their share."""
-
-    @property
+    @abstractmethod
     def trace_error(self) -> float:
         """tr(K − K̂) over the rows learned."""
 
-    def observe(self, X: Array, y: Array) -> Model:
+    @abstractmethod
+    def log_evidence(self) -> float:
+        """Return the log density of the targets learned, summed over outputs."""
+
+    @abstractmethod
+    def predict(self, X: Array, *, variance: bool = True, covariance: bool = False) -> Prediction:
+        """Predict the function at the rows of X (m, d): its mean, and its variance or covariance if asked for."""
+
+    @abstractmethod
+    def update(self, X: Array, y: Array) -> Self:
         """Learn the rows X (b, d) with targets y (b, q)."""
 
-    def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
-        """Predict the function at the rows of X (m, d)."""
+    @abstractmethod
+    def retuned(self, kernel: Kernel, noise: float) -> Self:
+        """Return the state with other hyperparameters, from stored rows where they are kept."""
 
+    @abstractmethod
     def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
         """Predict learned rows, X (b, d) and y (b, q), each as if it had not been learned.
 
-        `numbers` (b,) are their places among all rows learned. None where that cannot be told.
+        `numbers` (b,) are their places among all rows learned. None where this method cannot compute it.
         """
 
-    def recent_left_out(self) -> LeftOut | None:
-        """Predict the last rows that are kept, RECENT or more, each as if it had not been learned."""
+    @abstractmethod
+    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
+        """Predict the last rows that are kept, each as if it had not been learned.
 
-    def retuned(self, kernel: Kernel, noise: float) -> Self:
-        """Go on with other hyperparameters, from rows where they are kept."""
+        A method that keeps none takes X (m, d) and y (m, q), a sample of the rows learned.
+        """
+
+    def with_noise(self, estimate: float, *, at_once: bool = False) -> State:
+        """Return the state with a re-estimated noise, where the method does that; `at_once`: not damped."""
+        return self
+
+    @property
+    def weight_statistics(self) -> tuple[NormalEquations, np.ndarray] | None:
+        """Statistics for kernel weights of one and the number of the part of each feature (r,), to tune weights on.
+
+        None where hyperparameters are tuned on a sample of rows.
+        """
+        return None
+
+    def with_fixed_weights(self) -> State:
+        """Return a state that will not be asked to tune weights any more, which may be cheaper."""
+        return self
+
+
+def predict_in_chunks(state: State, X: Array, *, variance: bool = True) -> Prediction:
+    """Predict the rows of X (m, d), CHUNK of them at a time."""
+    if X.shape[0] <= CHUNK:
+        return state.predict(X, variance=variance)
+    pieces = [state.predict(X[rows, :], variance=variance) for rows in slices(X.shape[0], CHUNK)]
+    mean = joined([p.mean for p in pieces])
+    return Prediction(mean, joined([p.variance for p in pieces]) if variance else None)
+
+
+class StatisticsState(State):
+    """A state whose posterior comes from NormalEquations."""
+
+    @property
+    @abstractmethod
+    def posterior(self) -> Posterior:
+        """The posterior given all rows learned."""
+
+    @property
+    def count(self) -> float:
+        """See State."""
+        return self.posterior.statistics.count
+
+    @property
+    def rank(self) -> int:
+        """See State."""
+        return self.posterior.statistics.rank
+
+    @property
+    def prior_trace(self) -> float:
+        """See State."""
+        return self.posterior.statistics.prior_trace
+
+    @property
+    def trace_error(self) -> float:
+        """See State."""
+        return self.posterior.statistics.trace_error
 
     def log_evidence(self) -> float:
-        """Log density of the targets learned, summed over outputs."""
+        """See State; of the low-rank approximation, not of the kernel matrix."""
+        return self.posterior.log_evidence
 
 
-def last_left_out(model: Model, X: Array, y: Array) -> LeftOut | None:
-    """Predict the last RECENT of all rows that a model has learned, X (n, d) and y (n, q), each left out in turn.
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of rows under fixed inducing points, and tr(K − K̂) over them; summaries add up."""
 
-    Rows whose inputs stood still are passed over.
+    statistics: NormalEquations
+    trace_error: float
+
+    def merge(self, other: Summary) -> Summary:
+        """Return the summary of the rows of both."""
+        return Summary(self.statistics.merge(other.statistics), self.trace_error + other.trace_error)
+
+
+class MergeableState(StatisticsState):
+    """A state on inducing points (`features`): its statistics can be merged, subtracted and forgotten."""
+
+    features: Pivots
+
+    @property
+    def kernel(self) -> Kernel:  # type: ignore[override]
+        """The kernel of the features."""
+        return self.features.kernel
+
+    @property
+    def rank(self) -> int:
+        """See State; the number of inducing points."""
+        return self.features.rank
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Return the state that has learned the rows of both."""
+
+    @abstractmethod
+    def unlearn(self, X: Array, y: Array, *, known: bool = False) -> Self:
+        """Return the state without the rows X (b, d), y (b, q); `known`: the caller knows that they were learned."""
+
+    @abstractmethod
+    def forget(self, rate: float) -> Self:
+        """Multiply the weight of all that was learned by `rate`."""
+
+    @abstractmethod
+    def summary(self, X: Array, y: Array) -> Summary:
+        """Return the summary of rows under the present inducing points, without learning them."""
+
+    @abstractmethod
+    def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
+        """Return the state that has learned the rows of a summary; X (m, d) and y (m, q) are some of them."""
+
+    def total(self) -> Summary:
+        """Return the summary of all rows learned."""
+        return Summary(self.posterior.statistics, self.trace_error)
+
+    def emptied(self) -> Self:
+        """Return the state with the same inducing points that has learned nothing."""
+        Z, n_outputs = self.features.Z, self.posterior.statistics.moment.shape[1]
+        nothing = NormalEquations.empty(self.features.rank, n_outputs, Z)
+        return self.with_summary(Summary(nothing, 0.0), Z[:0, :], nothing.moment[:0, :])
+
+
+def checked_or_repaired(
+    after: NormalEquations, before: NormalEquations, trace_error: float, X: Array, *, known: bool = False
+) -> NormalEquations:
+    """Return the statistics `after` the rows X (b, d) were subtracted, if some set of rows can have them.
+
+    Three necessary conditions, each to the rounding of the statistics `before`: the count and tr(K − K̂) are not
+    negative, and the gram matrix of features and targets is positive semi-definite. Where one fails:
+
+    - rows that are `known` to have been learned had other features then: the nearest possible statistics are returned;
+    - other rows were never learned: InputError is raised.
+    """
+    rounding = max(1e-6, 1e4 * eps(X))  # of features in the precision of X
+    repaired, distance = after.repaired(before)
+    if after.count < -1e-6 or (
+        not known and (distance > rounding or trace_error < -rounding * before.prior_trace)
+    ):
+        raise InputError(
+            "some of these rows were not learned, or not with these values (rgp: not as one batch), or were already "
+            "unlearned; unlearn each row once, as it was learned. The model is unchanged"
+        )
+    return repaired
+
+
+def last_left_out(state: State, X: Array, y: Array) -> LeftOut | None:
+    """Predict the last RECENT of all rows that a state has learned, X (n, d) and y (n, q), each left out in turn.
+
+    Rows of a stuck sensor, whose inputs repeat, are skipped.
     """
     xp, n = namespace(X), X.shape[0]
     fresh = moving(X)[0] if n else None
     numbers = index(range(n), X) if fresh is None else fresh
     numbers = numbers[max(0, numbers.shape[0] - RECENT) :]
-    return model.left_out(xp.take(X, numbers, axis=0), xp.take(y, numbers, axis=0), numbers)
+    return state.left_out(xp.take(X, numbers, axis=0), xp.take(y, numbers, axis=0), numbers)

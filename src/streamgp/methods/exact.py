@@ -1,4 +1,4 @@
-"""`nrmf`, the exact Gaussian process: a Cholesky factor that grows by blocks, O(n² b) a batch."""
+"""`nrmf`: the exact Gaussian process, by a Cholesky factor that grows by blocks; O(n² b) a batch."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from .._arrays import (
     zeros,
 )
 from ..errors import NumericalError
-from ..gp.statistics import LeftOut
+from ..gp.posterior import LeftOut, log_density
 from ..kernels import Kernel
-from .base import Prediction, Recent, last_left_out
+from .base import Prediction, Recent, State, last_left_out
 
 # Rows of a panel. Large enough for full-speed products, small enough that rewriting the last,
 # unfinished panel costs little beside the solve against all the others.
-PANEL = 512
-# For an indefinite kernel: so many times more than the kernel's own size may be subtracted from it, which costs
-# as many digits.
+PANEL_ROWS = 512
+# For an indefinite kernel: the largest ratio of what is subtracted from the kernel to the kernel itself; a ratio of 100
+# costs two digits.
 GROWTH = 1e2
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Some rows of the factor L of K + σ²I = L D Lᵀ: [left, G], G their own square block.
+    """Some rows [left, G] of the factor L of K + σ²I = L D Lᵀ; G is their own square block.
 
     Attributes
     ----------
     left : (p, a)
-        The part under the a rows before.
+        The part that belongs to the a rows before.
     inverse : (p, p)
         G⁻¹. G is lower triangular for a positive definite matrix; for an indefinite one it is any root.
     signs : (p,)
@@ -62,7 +62,7 @@ class Panel:
 
 
 def _root(schur: Array, noise: float, definite: bool) -> tuple[Array, Array, float]:
-    """Give G⁻¹, D and log |det| of a Schur complement G D Gᵀ (p, p)."""
+    """Return G⁻¹, D and log |det| of a Schur complement G D Gᵀ (p, p)."""
     xp = namespace(schur)
     if definite:
         G = cholesky(schur, f"the kernel matrix plus noise={noise:g}")
@@ -76,7 +76,7 @@ def _root(schur: Array, noise: float, definite: bool) -> tuple[Array, Array, flo
 
 
 def _join(first: Panel, second: Panel) -> Panel:
-    """Make one panel of two that follow each other."""
+    """Return one panel for two that follow each other."""
     xp, a = namespace(first.left), first.left.shape[1]
     corner = -1.0 * (second.inverse @ (second.left[:, a:] @ first.inverse))
     top = xp.concat([first.inverse, zeros((first.size, second.size), first.inverse)], axis=1)
@@ -89,7 +89,7 @@ def _join(first: Panel, second: Panel) -> Panel:
 
 
 @dataclass(frozen=True)
-class ExactModel:
+class ExactState(State):
     """The posterior given every row, with no approximation; in double precision whatever X comes in.
 
     Attributes
@@ -113,8 +113,9 @@ class ExactModel:
 
     @classmethod
     def empty(cls, kernel: Kernel, noise: float, refactor: bool, X: Array, y: Array) -> Self:
-        """Give the model that has learned nothing, beside X (·, d) and y (·, q)."""
-        return cls(kernel, noise, refactor, double(X[:0, :]), double(y[:0, :]), (), double(y[:0, :]))
+        """Return the state that has learned nothing, on the device of X (·, d); y (·, q) has its outputs."""
+        X, y = double(X[:0, :]), double(y[:0, :])
+        return cls(kernel, noise, refactor, X, y, panels=(), whitened=y)
 
     @property
     def count(self) -> float:
@@ -133,40 +134,39 @@ class ExactModel:
 
     @property
     def prior_trace(self) -> float:
-        """See Model."""
+        """See State."""
         return float(namespace(self.X).sum(self.kernel.diag(self.X)))
 
-    @property
-    def largest_batch(self) -> int | None:
-        """None: the factor grows panel by panel anyway."""
-        return None
+    def retuned(self, kernel: Kernel, noise: float) -> ExactState:
+        """See State; O(n³)."""
+        return ExactState.empty(kernel, noise, self.refactor, self.X, self.y).update(self.X, self.y)
 
-    def retuned(self, kernel: Kernel, noise: float) -> Self:
-        """See Model; O(n³)."""
-        return type(self).empty(kernel, noise, self.refactor, self.X, self.y).observe(self.X, self.y)
-
-    def observe(self, X: Array, y: Array) -> Self:
-        """See Model. n·b + b² kernel entries, or all (n + b)²/2 of them with `refactor`."""
+    def update(self, X: Array, y: Array) -> ExactState:
+        """See State. n·b + b² kernel entries, or all (n + b)²/2 of them with `refactor`."""
         xp, X, y = namespace(X), double(X), double(y)
         if self.refactor:
             X, y = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
-            out = type(self).empty(self.kernel, self.noise, True, X, y)
+            out = ExactState.empty(self.kernel, self.noise, True, X, y)
         else:
             out = self
-        for rows in slices(X.shape[0], PANEL):
+        for rows in slices(X.shape[0], PANEL_ROWS):
             out = out._append(X[rows, :], y[rows, :])
         return out
 
-    def _append(self, X: Array, y: Array) -> Self:
-        """Learn at most PANEL rows; more where an indefinite kernel asks for a larger panel."""
+    def _append(self, X: Array, y: Array) -> ExactState:
+        """Learn at most PANEL_ROWS rows, more where an indefinite kernel asks for a larger panel."""
         xp = namespace(X)
-        solved = self._cross(X)  # L⁻¹B
+        solved = self.recent.features(X, self._cross)  # L⁻¹B
         signs = self._signs()
         left = xp.matrix_transpose(solved * signs[:, None])
         own = self.kernel.block(X) + self.noise * eye(X.shape[0], y)
-        if not self.kernel.positive_semidefinite and self.panels and self._loses_digits(solved, own):
-            # The last panel is factored again, together with these rows: what is small in it alone is not beside them.
-            before = self._without_last_panel()
+        if (
+            not self.kernel.positive_semidefinite
+            and self.panels
+            and _loses_digits(self.kernel, self.X, solved, own)
+        ):
+            # A pivot that is small in the last panel alone need not be so beside these rows: factor both together.
+            before = _without_last_panel(self)
             n = int(before.count)
             return before._append(
                 xp.concat([self.X[n:, :], X], axis=0), xp.concat([self.y[n:, :], y], axis=0)
@@ -176,7 +176,7 @@ class ExactModel:
         panel = Panel(left, inverse, own_signs, log_det)
         whitened = finite(inverse @ (y - left @ self.whitened), "the solution")
         panels = self.panels
-        if panels and panels[-1].size + panel.size <= PANEL:
+        if panels and panels[-1].size + panel.size <= PANEL_ROWS:
             panels, panel = panels[:-1], _join(panels[-1], panel)
         return replace(
             self,
@@ -187,66 +187,38 @@ class ExactModel:
             recent=Recent(),
         )
 
-    def _loses_digits(self, solved: Array, own: Array) -> bool:
-        """Tell whether L⁻¹B (n, b) is so much larger than the kernel that its product cancels; own (b, b)."""
-        xp = namespace(own)
-        largest = xp.max(xp.abs(double(self.kernel.block(self.X[-1:, :], self.X))))
-        size = max(float(largest), float(xp.max(xp.abs(own))))
-        return float(xp.max(xp.sum(solved * solved, axis=0))) > GROWTH * size
-
-    def _without_last_panel(self) -> Self:
-        n = int(self.count) - self.panels[-1].size
-        return replace(
-            self,
-            X=self.X[:n, :],
-            y=self.y[:n, :],
-            panels=self.panels[:-1],
-            whitened=self.whitened[:n, :],
-            recent=Recent(),
-        )
-
     def _signs(self) -> Array:
-        """Give the diagonal of D, shape (n,)."""
+        """Return the diagonal of D, shape (n,)."""
         empty = self.y[:0, 0]
         return namespace(self.y).concat([empty, *(p.signs for p in self.panels)])
 
     def _cross(self, X: Array) -> Array:
-        """Give L⁻¹k(rows, X), shape (n, m); O(n² m), or nothing for the rows that were asked for last."""
+        """Return L⁻¹k(rows, X), shape (n, m); O(n² m)."""
+        xp, m = namespace(X), X.shape[0]
+        parts = halves(m, 512) if m >= 16 and self.panels else [slice(0, m)]
+        columns = in_parallel(lambda c: _solve(self.panels, self.kernel.block(self.X, X[c, :])), parts, X)
+        return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)
 
-        def compute(X: Array) -> Array:
-            xp, m = namespace(X), X.shape[0]
-            parts = halves(m, 512) if m >= 16 and self.panels else [slice(0, m)]
-            columns = in_parallel(lambda c: self._solve(self.kernel.block(self.X, X[c, :])), parts, X)
-            return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)
-
-        return self.recent.of(X, compute)
-
-    def _solve(self, B: Array, start: int = 0) -> Array:
-        """Return L⁻¹B for B (n, m), O(n² m); of B and of the answer only the rows from a panel's `start` on."""
-        xp, B = namespace(B), double(B)
-        done, at = B[:0, :], 0
-        for panel in self.panels:
-            a = panel.left.shape[1]
-            if a >= start:
-                rest = B[at : at + panel.size, :] - panel.left[:, start:] @ done
-                done, at = xp.concat([done, panel.inverse @ rest], axis=0), at + panel.size
-        return done
-
-    def predict(self, X: Array, *, variance: bool, covariance: bool) -> Prediction:
-        """See Model. n·m kernel entries, O(n² m)."""
-        xp, X = namespace(X), double(X)
+    def predict(self, X: Array, *, variance: bool = True, covariance: bool = False) -> Prediction:
+        """See State; eq. (1). n·m kernel entries, O(n² m)."""
+        X = double(X)
+        if not covariance:
+            return self.recent.predict(X, self._predict, variance=variance)
         solved = self._cross(X)
-        signed = xp.matrix_transpose(solved * self._signs()[:, None])
-        mean = signed @ self.whitened
-        if covariance:
-            return Prediction(mean, covariance=self.kernel.block(X) - signed @ solved)
+        signed = namespace(X).matrix_transpose(solved * self._signs()[:, None])
+        return Prediction(signed @ self.whitened, covariance=self.kernel.block(X) - signed @ solved)
+
+    def _predict(self, X: Array, features: Array | None, variance: bool) -> Prediction:
+        """Predict; the `features` of rows are L⁻¹k(rows, X), shape (n, m)."""
+        solved, xp = self._cross(X) if features is None else features, namespace(X)
+        signed = solved * self._signs()[:, None]
+        mean = xp.matrix_transpose(signed) @ self.whitened
         if not variance:
-            return Prediction(mean)
-        explained = xp.sum(xp.matrix_transpose(signed) * solved, axis=0)
-        return Prediction(mean, self.kernel.diag(X) - explained)
+            return Prediction(mean, features=solved)
+        return Prediction(mean, self.kernel.diag(X) - xp.sum(signed * solved, axis=0), features=solved)
 
     def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
-        """See Model; O(n² b) for b rows, less where they are the last ones. None for an indefinite kernel.
+        """See State; O(n² b) for b rows, less where they are the last ones. None for an indefinite kernel.
 
         Rasmussen & Williams (2006), eqs. (5.10) to (5.12): with the column e = L⁻¹eᵢ, K⁻¹ᵢᵢ = eᵀe and αᵢ = eᵀL⁻¹y.
         """
@@ -261,21 +233,53 @@ class ExactModel:
             start -= panels.pop().size
         places = index(range(start, n), self.y)
         rest = xp.astype(places[:, None] == numbers[None, :], self.y.dtype)
-        columns = self._solve(rest, start)
+        columns = _solve(self.panels, rest, start)
         diagonal = xp.sum(columns * columns, axis=0)
         error = (xp.matrix_transpose(columns) @ self.whitened[start:, :]) / diagonal[:, None]
         variance = 1.0 / diagonal - self.noise
         return LeftOut(error, xp.where(variance > 0, variance, xp.zeros_like(variance)), self.noise)
 
-    def recent_left_out(self) -> LeftOut | None:
-        """See Model."""
+    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
+        """See State."""
         return last_left_out(self, self.X, self.y)
 
     def log_evidence(self) -> float:
-        """See Model; −inf where K + σ²I is not positive definite."""
+        """See State; −inf where K + σ²I is not positive definite."""
         xp, signs, q = namespace(self.y), self._signs(), self.y.shape[1]
         if bool(xp.any(signs < 0)):
             return -math.inf
         quadratic = float(xp.sum(self.whitened * self.whitened * signs[:, None]))
         log_det = sum(p.log_det for p in self.panels)
-        return float(-0.5 * (quadratic + q * (log_det + self.X.shape[0] * math.log(2 * math.pi))))
+        return log_density(quadratic, log_det, self.X.shape[0], q)
+
+
+def _loses_digits(kernel: Kernel, X: Array, solved: Array, own: Array) -> bool:
+    """Return whether L⁻¹B (n, b) is so much larger than the kernel of rows X (n, d), own (b, b), that digits cancel."""
+    xp = namespace(own)
+    largest = xp.max(xp.abs(double(kernel.block(X[-1:, :], X))))
+    size = max(float(largest), float(xp.max(xp.abs(own))))
+    return float(xp.max(xp.sum(solved * solved, axis=0))) > GROWTH * size
+
+
+def _without_last_panel(state: ExactState) -> ExactState:
+    n = int(state.count) - state.panels[-1].size
+    return replace(
+        state,
+        X=state.X[:n, :],
+        y=state.y[:n, :],
+        panels=state.panels[:-1],
+        whitened=state.whitened[:n, :],
+        recent=Recent(),
+    )
+
+
+def _solve(panels: tuple[Panel, ...], B: Array, start: int = 0) -> Array:
+    """Return L⁻¹B for B (n, m), O(n² m); of B and of the result only the rows from a panel's `start` on."""
+    xp, B = namespace(B), double(B)
+    done, at = B[:0, :], 0
+    for panel in panels:
+        a = panel.left.shape[1]
+        if a >= start:
+            rest = B[at : at + panel.size, :] - panel.left[:, start:] @ done
+            done, at = xp.concat([done, panel.inverse @ rest], axis=0), at + panel.size
+    return done

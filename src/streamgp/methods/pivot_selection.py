@@ -1,11 +1,13 @@
-"""Which rows become pivots, and which pivots could go: what a row would explain, what a pivot does.
+"""Pivot selection: the variance gained by candidates, the variance lost by removals, and when to look.
 
-Every pivot's direction is u = V eⱼ/‖V eⱼ‖ in the features V k(Z, ·).
+The direction of pivot j in the features V k(Z, ·) is u = V eⱼ/‖V eⱼ‖. References: Chen, Epperly, Tropp & Webber,
+Randomly pivoted Cholesky (2022), for the draw; docs/pivots.md for the comparison that chose the exchange rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,13 +24,72 @@ from .._arrays import (
     solve_lower,
     to_host,
 )
-from ..gp.statistics import NormalEquations
+from ..gp.normal_equations import NormalEquations
+from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
 from ..lowrank import pivoted_cholesky
 
 
+@dataclass(frozen=True)
+class SelectionPolicy:
+    """The constants of pivot selection, each with the origin of its value.
+
+    Attributes
+    ----------
+    review_every : int
+        Rows between reviews where the stream has moved, and rows that are folded into the statistics together. A fold
+        is O(r³): a hundred rows keep its share of a row at O(r²) for the ranks in use; the batch of every benchmark.
+    calm_review_every : int
+        Rows between reviews where it has not moved; for speed. docs/pivots.md has what reviews cost at this value.
+    novelty : float
+        A row can become a pivot if more than this share of its prior variance is unexplained: below it two pivots
+        differ by 0.8 % of the prior deviation. Set in version 0.1; no dependence on it was measured since.
+    novelty_of_noise : float
+        Or more than this share of the noise, where that is less: an unexplained 3 % of the noise changes a predicted
+        standard deviation by 1.5 %.
+    margin : float
+        A candidate replaces a pivot if it explains this many times more: gains are measured on one block, losses on all
+        rows. The value of the prototypes compared in docs/pivots.md; others were not compared.
+    candidates_per_review : int
+        Candidates drawn for every `review_every` rows of a stationary stream; the value of the same prototypes.
+    moved : float
+        A block that is this many times worse explained than the past on average is reviewed at once; above the
+        variation of blocks of a stationary stream. Set in version 0.1.
+    most_moved : float
+        The number of candidates grows with that ratio up to this; bounds the cost of a review.
+    device_reviews, device_checks : int
+        On a device, where a small step takes as long as a large one: a review every n/100 batches of n rows and a
+        check whether the stream has moved every n/2000; measured on one H200 (docs/scale.md).
+    """
+
+    review_every: int = 100
+    calm_review_every: int = 400
+    novelty: float = 6e-5
+    novelty_of_noise: float = 0.03
+    margin: float = 10.0
+    candidates_per_review: int = 10
+    moved: float = 1.2
+    most_moved: float = 6.0
+    device_reviews: int = 100
+    device_checks: int = 2000
+
+    def threshold(self, statistics: NormalEquations, noise: float, eps: float) -> float:
+        """Return the unexplained share of its prior variance above which a row can become a pivot."""
+        prior = statistics.prior_trace / statistics.count if statistics.count > 0 else 0.0
+        share = self.novelty_of_noise * noise / prior if prior > 0 else self.novelty
+        return max(min(self.novelty, share), 1e4 * eps)
+
+    def device_intervals(self, n_new: int) -> tuple[int, int]:
+        """Return the rows between reviews and between checks whether the stream has moved, on a device."""
+        calm = max(self.calm_review_every, n_new**2 // self.device_reviews)
+        return calm, max(1, n_new**2 // self.device_checks)
+
+
+POLICY = SelectionPolicy()
+
+
 def residual(kernel: Kernel, X: Array, F: Array) -> Array:
-    """Give k(x, x') − φᵀφ' between rows X (n, d) of features F (n, r), in double precision; (n, n)."""
+    """Return k(x, x') − φᵀφ' between rows X (n, d) with features F (n, r), in double precision; (n, n)."""
     F = double(F)
     return less_product(double(kernel.block(X)), F, namespace(F).matrix_transpose(F))
 
@@ -36,9 +97,9 @@ def residual(kernel: Kernel, X: Array, F: Array) -> Array:
 def draw(
     left: Array, prior: Array, n_most: int, threshold: float, seed: Sequence[int]
 ) -> tuple[list[int], Array]:
-    """Draw rows in proportion to the share of their prior variance (n,) that is not explained, above a threshold.
+    """Draw rows in proportion to the unexplained share of their prior variance (n,), above a threshold.
 
-    Their columns of the factor of what is left, (n, n), are (n, m).
+    Returns their numbers and their columns (n, m) of the Cholesky factor of the residual `left` (n, n).
     """
     xp = namespace(left)
     # In units of each row's prior deviation, so that one far row does not hide what the others lack.
@@ -56,8 +117,14 @@ def draw(
     return list(factor.pivots), asarray_like(factor.U, scale) * scale[:, None]
 
 
+def within_tolerance(left: Array, columns: Array, prior: Array, tolerance: float) -> int:
+    """Return how many of the pivots drawn, in their order, explain all but `tolerance` of the prior variance."""
+    rest = np.trace(to_host(left)) - np.cumsum((to_host(columns) ** 2).sum(axis=0))
+    return 1 + int((rest > tolerance * to_host(prior).sum()).sum())
+
+
 def gains(columns: Array, chosen: list[int]) -> np.ndarray:
-    """Give what each row that was drawn explains of another row of its block, on average; (m,)."""
+    """Return the variance that each candidate explains of another row of its block, on average; (m,)."""
     squares: np.ndarray = to_host(columns) ** 2
     return np.asarray(
         (squares.sum(axis=0) - squares[chosen, np.arange(len(chosen))]) / (squares.shape[0] - 1)
@@ -65,7 +132,7 @@ def gains(columns: Array, chosen: list[int]) -> np.ndarray:
 
 
 def losses(statistics: NormalEquations, V: Array) -> Array:
-    """Give what each pivot explains of a row, on average and its own row aside: (uᵀAu − 1/‖V eⱼ‖²)/n, (r,)."""
+    """Return the variance that each pivot explains of another row, on average: (uᵀAu − 1/‖V eⱼ‖²)/n, (r,)."""
     V, xp = double(V), namespace(V)
     squares = xp.vecdot(V, V, axis=-2)
     explained = xp.vecdot(product(statistics.gram, V), V, axis=-2) / squares
@@ -73,15 +140,30 @@ def losses(statistics: NormalEquations, V: Array) -> Array:
 
 
 def first_losses(G: Array, L: Array) -> Array:
-    """Give what new pivots explain of the rows with features G (W, m), summed: their loss until the next count."""
+    """Return the variance that new pivots explain of the rows with features G (W, m), summed; (m,).
+
+    Stands for their `losses` until these are computed again.
+    """
     xp = namespace(G)
-    taken = xp.matrix_transpose(solve_lower(L, xp.matrix_transpose(G), transpose=True))  # G L⁻¹
+    along = xp.matrix_transpose(solve_lower(L, xp.matrix_transpose(G), transpose=True))  # G L⁻¹
     spread = 1.0 / xp.sum(solve_lower(L, eye(L.shape[0], L)) ** 2, axis=0)
-    return xp.sum(taken * taken, axis=0) * spread
+    return xp.sum(along * along, axis=0) * spread
 
 
 def learned(V: Array, weights: Array) -> np.ndarray:
-    """Give (uᵀw)² of each pivot, averaged over the outputs of the weights (r, q); its prior mean is one. (r,)."""
+    """Return (uᵀw)² of each pivot, averaged over the outputs of the weights (r, q); its prior mean is one. (r,)."""
     V, xp = double(V), namespace(V)
     along = product(xp.matrix_transpose(V), weights)
     return to_host(xp.mean(along * along, axis=1) / xp.vecdot(V, V, axis=-2))
+
+
+def present_weights(before: Posterior, F: Array, y: Array, moved: bool) -> Array:
+    """Return the weights to judge pivots by: a stationary stream has them before the block F (n, r), y (n, q), too."""
+    return Conditioned.on(before, F, y).weights if moved else before.weights
+
+
+def pairs(gain: np.ndarray, loss: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
+    """Match the best candidates with the weakest pivots while gain > margin · loss; numbers of both, (s,) each."""
+    best, weakest = np.argsort(-gain), np.argsort(loss)[: gain.size]
+    n_pairs = int(np.cumprod(gain[best] > margin * loss[weakest]).sum())
+    return best[:n_pairs], weakest[:n_pairs]

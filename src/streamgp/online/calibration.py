@@ -1,16 +1,16 @@
-"""Intervals that keep their promise: the quantiles of a normal distribution, replaced by those that were seen.
+"""Conformal calibration of intervals on recent out-of-sample errors, and the noise that these errors imply.
 
-A Gaussian process says how sure it is in standard deviations. On a real stream the model is never quite
-right, and a normal 90 % interval may hold 80 % of the targets or 97 %. Every row that is learned was predicted
-first, so |y − mean|/std is known for the last rows; the interval reaches as far as the share of them that it
-promises (split conformal prediction with weights that fade, which follows drift).
+A Gaussian process states its uncertainty in standard deviations. On a real stream the model is never quite right, and a
+normal 90 % interval may cover 80 % of the targets or 97 %. Every row is predicted before it is learned, so that the
+nonconformity score |y − mean|/std of the last rows is known; an interval reaches to their weighted quantile (split
+conformal prediction, weights that decay with age to follow drift).
 
 Scores belong to the model that gave them. A batch as large as all rows before it replaces all earlier scores: it is
 scored before it is learned and by leave-one-out after it, and the larger scores are kept. A tuning rescales scores.
-Rows whose inputs have stood still for long tell nothing of others and are not scored.
+Copies of one row that a stuck sensor sends are not scored.
 
 References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World (2005). Barber, Candès, Ramdas &
-Tibshirani, Conformal prediction beyond exchangeability, Annals of Statistics 51 (2023).
+Tibshirani, Conformal prediction beyond exchangeability, Annals of Statistics 51 (2023). Kish, Survey Sampling (1965).
 """
 
 from __future__ import annotations
@@ -23,37 +23,42 @@ from typing import Self
 import numpy as np
 from scipy.special import stdtrit
 
-from .._arrays import Array, asarray_like, joined, namespace, zeros
+from .._arrays import Array, asarray_like, index, joined, namespace, to_host, zeros
+from ..gp.posterior import LeftOut
+from ..methods import State, predict_in_chunks
+from ..methods.rows import STILL
 
-# Rows that are looked back on, and after how many of them a score counts for 1/e.
-WINDOW = 1000
-FADING = 300.0
-# Rows after which a squared error counts for 1/e.
-MEMORY = 500.0
-# An error beyond so many standard deviations counts as one of that many.
-FAR = 5.0
+# Scores that are kept, and the age in rows at which the weight of a score is 1/e: 300 rows are an effective sample
+# size of 600, whose 90 % quantile has a coverage of 90 ± √(.9·.1/600) = ±1.2 %.
+SCORES_KEPT = 1000
+DECAY = 300.0
+# The age in rows at which the weight of a squared error in the estimate of the noise is 1/e.
+NOISE_DECAY = 500.0
+# Errors are clipped to this many standard deviations in that estimate.
+CLIPPED = 5.0
 # Scores below this are rounding.
 NOTHING = 1e-9
-# With fewer scores than this the quantile of Student's t stands.
-FEWEST = 50
+# With fewer scores than this the quantile of Student's t is used.
+MIN_SCORES = 50
+# Of a batch, the last rows that are scored before they are learned; bounds the cost of a large batch.
+SCORED = 500
 
 
 @dataclass(frozen=True)
 class Scores:
     """Errors of the last rows, each predicted before it was learned, and the variances that were predicted.
 
-    A row's score is |y − mean|/std with the noise of then in std, or the noise of now where that is less: where it has
-    grown, something has changed, and intervals had better be long.
+    The score of a row is |y − mean|/std, std with the smaller of the noise at that time and the present noise: where
+    the noise has grown, something has changed, and intervals should be longer rather than shorter.
 
     Attributes
     ----------
     errors : (w, q)
         |y − mean|, the newest last.
     variances, noises : (w,)
-        Of the function, without noise; of the noise then.
+        Of the function, without noise; and of the noise at that time.
     sums, weight
-        Of the regression of squared errors on the function's own variance, and the number of rows; older ones
-        fade away.
+        Decayed sums of the regression of squared errors on the variance of the function, and number of rows.
     unit : float
         The variance in which the sums are measured, so that no square overflows; 0 while there are none.
     """
@@ -81,12 +86,12 @@ class Scores:
 
     @property
     def noise(self) -> float | None:
-        """What is left of squared errors when the function's own variance is taken off; None if not known yet.
+        """Estimate of the noise: squared errors less the variance of the function; None with too few rows.
 
-        Squared errors ≈ γ · variance + noise with 0 ≤ γ ≤ 1: where the prior claims more for the function than it
-        needs, not all of that claim comes off.
+        Squared errors ≈ γ · variance + noise with 0 ≤ γ ≤ 1: where the prior gives the function more variance than
+        it has, only a share of that is subtracted.
         """
-        if self.weight < FEWEST:
+        if self.weight < MIN_SCORES:
             return None
         w, wv, wvv, we, wev = self.sums
         spread, slope = wvv - wv * wv / w, wev - wv * we / w
@@ -94,14 +99,14 @@ class Scores:
         return self.unit * (we - gamma * wv) / w
 
     def add(self, error: Array, variance: Array, noise: float) -> Self:
-        """See more rows: y − mean (b, q), the variance of the function (b,), not below zero, and of the noise."""
+        """Add rows: errors y − mean (b, q), variances of the function (b,), not below zero, and the noise variance."""
         xp, b = namespace(error), error.shape[0]
         if not b:
             return self
-        fading = math.exp(-b / MEMORY)
+        fading = math.exp(-b / NOISE_DECAY)
         unit = self.unit or noise + float(xp.mean(variance))
-        # Weighed by the inverse of the variance of a squared error; a far outlier counts as one of FAR deviations.
-        squared = xp.minimum(xp.mean(error * error, axis=1), FAR**2 * (variance + noise)) / unit
+        # Weighted by the inverse of the variance of a squared error; outliers are clipped.
+        squared = xp.minimum(xp.mean(error * error, axis=1), CLIPPED**2 * (variance + noise)) / unit
         w = xp.minimum((noise + xp.mean(variance)) / (noise + variance), asarray_like(1e8, variance)) ** 2
         share = variance / unit
         new = (w, w * share, w * share**2, w * squared, w * share * squared)
@@ -113,9 +118,9 @@ class Scores:
         )
 
     def _joined(self, errors: Array, variances: Array, noises: Array) -> Self:
-        """Put newer errors (b, q), variances (b,) and noises (b,) after these, and keep the last WINDOW."""
-        kept = max(0, self.count + errors.shape[0] - WINDOW)
-        newest = max(0, errors.shape[0] - WINDOW)
+        """Append errors (b, q), variances (b,) and noises (b,), and keep the last SCORES_KEPT."""
+        kept = max(0, self.count + errors.shape[0] - SCORES_KEPT)
+        newest = max(0, errors.shape[0] - SCORES_KEPT)
         return replace(
             self,
             errors=joined([self.errors[kept:, :], errors[newest:, :]]),
@@ -124,11 +129,11 @@ class Scores:
         )
 
     def retuned(self, error_ratio: float, variance_ratio: float) -> Self:
-        """Return the scores after a tuning that changed errors and variances so; the noise is estimated anew."""
+        """Return the scores after a tuning that changed errors and variances by these ratios, without the noise."""
         return type(self)(self.errors * error_ratio, self.variances * variance_ratio, self.noises)
 
     def merge(self, other: Self) -> Self:
-        """Look back on the rows of another stream, too."""
+        """Return the scores of both streams, these taken as the newer."""
         both = other._joined(self.errors, self.variances, self.noises)
         return replace(both, sums=self.sums, weight=self.weight, unit=self.unit)
 
@@ -137,23 +142,23 @@ class Scores:
     ) -> Array:
         """Return how many standard deviations the central interval of that probability reaches; shape (q,).
 
-        `noise` is the variance that it has now; `freedom` the degrees of freedom of Student's t, which stands while
-        there are few scores. Scores fade with age, and a score that a model of m rows gave counts m/n where the model
-        knows n `rows` by now.
+        `noise` is the present variance; `freedom` the degrees of freedom of Student's t, which is used while there are
+        few scores. The weight of a score decays with its age, and is reduced by m/n if the model had learned m rows
+        then and has learned n `rows` now.
         """
         w, xp = self.count, namespace(self.errors)
         out = zeros((self.errors.shape[1],), self.errors) + student(probability, freedom)
-        if w < FEWEST:
+        if w < MIN_SCORES:
             return out
         noises = xp.where(self.noises < noise, self.noises, xp.zeros_like(self.noises) + noise)
         values = self.errors / xp.sqrt(self.variances + noises)[:, None]
         age = np.arange(w)[::-1]
-        weights = np.exp(-age / FADING) * np.maximum(1.0 - age / max(rows, w), 1.0 / max(rows, w))
-        # Kish's effective number of scores; the next one is as likely to fall between any two of them.
+        weights = np.exp(-age / DECAY) * np.maximum(1.0 - age / max(rows, w), 1.0 / max(rows, w))
+        # Kish's effective sample size, with the finite-sample correction of conformal prediction.
         effective = weights.sum() ** 2 / (weights**2).sum()
         wanted = float(probability * (1.0 + 1.0 / effective))
         if wanted >= 1:
-            # More than the scores can tell: as far as Student's t says, or as the worst that was seen.
+            # Beyond what so few scores can estimate: the larger of Student's t and the largest score.
             return xp.maximum(out, xp.max(values, axis=0))
         order = xp.argsort(values, axis=0)
         each = asarray_like(weights / weights.sum(), values)[:, None] + zeros((1, out.shape[0]), values)
@@ -161,7 +166,7 @@ class Scores:
         at = xp.sum(xp.astype(share < wanted, xp.int64), axis=0)
         at = xp.where(at < w, at, xp.full_like(at, w - 1))
         found = xp.take_along_axis(xp.take_along_axis(values, order, axis=0), at[None, :], axis=0)[0, :]
-        # Targets that never varied were predicted without an error, which says nothing of the next.
+        # Targets that never varied were predicted without an error, which says nothing about the next.
         return xp.where(found > NOTHING, found, out)
 
 
@@ -169,3 +174,42 @@ def student(probability: float, freedom: float) -> float:
     """Return the half-width of the central interval of Student's t; of the normal for infinite freedom."""
     upper = 0.5 + probability / 2
     return NormalDist().inv_cdf(upper) if math.isinf(freedom) else float(stdtrit(freedom, upper))
+
+
+def score_ahead(scores: Scores, state: State, X: Array, z: Array, fresh: Array | None) -> Scores:
+    """Return the scores with the newest of the rows X (b, d), z (b, q) added, predicted before they are learned.
+
+    Only rows with the numbers `fresh` count; None for all.
+    """
+    newest = max(0, X.shape[0] - SCORED)
+    X, z = X[newest:, :], z[newest:, :]
+    found = predict_in_chunks(state, X)
+    xp, error = namespace(X), z - found.mean
+    variance: Array = found.variance
+    variance = xp.where(variance > 0, variance, xp.zeros_like(variance))
+    if fresh is not None:
+        at = fresh[fresh >= newest] - newest
+        error, variance = xp.take(error, at, axis=0), xp.take(variance, at, axis=0)
+    return scores.add(error, variance, state.noise)
+
+
+def chosen_to_score(n: int, fresh: Array | None, X: Array, seed: tuple[int, ...]) -> Array:
+    """Return the numbers of at most SCORES_KEPT rows, drawn from n or from those numbered `fresh`, in order."""
+    rows = np.arange(n) if fresh is None else to_host(fresh)
+    rows = np.random.default_rng(list(seed)).permutation(rows)[:SCORES_KEPT]
+    return index(np.sort(rows).tolist(), X)
+
+
+def larger(some: Scores, others: Scores, noise: float) -> Scores:
+    """Return the scores by which 90 % intervals are longer, summed over outputs; `others` where some are few."""
+    if some.count < MIN_SCORES:
+        return others
+    mine, theirs = (namespace(s.errors).sum(s.reach(0.9, noise)) for s in (some, others))
+    return some if bool(mine > theirs) else others
+
+
+def rescaled(scores: Scores, old: LeftOut | None, new: LeftOut | None) -> Scores:
+    """Return the scores as a retuned model would have them, by leave-one-out errors of the old and the new one."""
+    if old is None or new is None or min(old.error.shape[0], new.error.shape[0]) <= STILL:
+        return scores.retuned(1.0, 1.0)
+    return scores.retuned(new.typical_error / old.typical_error, new.typical_variance / old.typical_variance)

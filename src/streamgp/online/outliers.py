@@ -1,20 +1,27 @@
-"""Rows that a broken sensor sent: too far from all that was seen to be learned."""
+"""Outliers: rows too far from all that was seen, as a broken sensor sends them, are not learned (`guard=`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
-# Fewer rows do not say what is far.
-FEWEST = 20
+from .._arrays import to_host
+from ..checks import Batch
+from ..errors import InputError
+from ..methods import State, predict_in_chunks
+from ..targets import TargetScaling
+from ..tuning.start import spread
+
+# With fewer rows distances cannot be judged.
+MIN_TO_JUDGE = 20
 # A normal distribution's standard deviation over its median absolute deviation.
 _ROBUST = 1.4826
 
 
 @dataclass(frozen=True)
-class Inputs:
+class InputMoments:
     """Mean and spread of the inputs that were learned, in units of the first rows, so that no square overflows.
 
     Attributes
@@ -31,11 +38,11 @@ class Inputs:
 
     @classmethod
     def none(cls, unit: np.ndarray) -> Self:
-        """Start from no rows; `unit` (d,) is the spread to measure in."""
+        """Return the moments of no rows; `unit` (d,) is the spread to measure in."""
         return cls(unit, np.zeros_like(unit), np.zeros_like(unit))
 
     def add(self, X: np.ndarray) -> Self:
-        """See the rows X (b, d)."""
+        """Add the rows X (b, d)."""
         scaled = X / self.unit
         mean = scaled.mean(axis=0)
         other = replace(self, mean=mean, squares=((scaled - mean) ** 2).sum(axis=0), count=float(len(X)))
@@ -54,25 +61,85 @@ class Inputs:
         )
 
     def far(self, X: np.ndarray, deviations: float) -> np.ndarray:
-        """Tell which rows of X (b, d) lie further than that from the mean in some feature."""
-        if self.count < FEWEST:
+        """Return which rows of X (b, d) lie more than `deviations` from the mean in some feature."""
+        if self.count < MIN_TO_JUDGE:
             return np.zeros(len(X), dtype=bool)
-        spread = np.sqrt(self.squares / self.count)
+        size = np.sqrt(self.squares / self.count)
         # A feature that never varied may vary by its own size.
-        spread = np.where(spread > 1e-12, spread, 1.0)
+        size = np.where(size > 1e-12, size, 1.0)
         with np.errstate(over="ignore"):
             away = np.abs(X / self.unit - self.mean)
-        return np.asarray(~(away <= deviations * spread).all(axis=1))
+        return np.asarray(~(away <= deviations * size).all(axis=1))
 
 
-def far_from_the_others(values: np.ndarray, deviations: float) -> np.ndarray:
-    """Tell which rows of (n, d) lie further than that from the median in some column that varies in most rows."""
-    if len(values) < FEWEST:
+def far_from_median(values: np.ndarray, deviations: float) -> np.ndarray:
+    """Return which rows of (n, d) lie more than `deviations` from the median in some column."""
+    if len(values) < MIN_TO_JUDGE:
         return np.zeros(len(values), dtype=bool)
     size = np.abs(np.median(values, axis=0))
     with np.errstate(over="ignore", invalid="ignore"):
         away = np.abs(values - np.median(values, axis=0))
-        spread = _ROBUST * np.median(away, axis=0)
-        # Most rows are the same: what differs is far if it is far in units of their size.
-        spread = np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, np.inf))
-        return np.asarray(~(away <= deviations * spread).all(axis=1))
+        robust = _ROBUST * np.median(away, axis=0)
+        # Where most rows are equal the spread is zero: their size takes its place.
+        robust = np.where(robust > 1e-12 * size, robust, np.where(size > 0, size, np.inf))
+        return np.asarray(~(away <= deviations * robust).all(axis=1))
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """The guard: which rows were refused, and the inputs that others are compared with.
+
+    Attributes
+    ----------
+    limit : float or None
+        Deviations beyond which a row is refused; None refuses none.
+    inputs : InputMoments or None
+        Of the rows learned; None without a limit.
+    refused : (b,)
+        Which rows of the last batch were refused.
+    total : int
+        How many in all.
+    """
+
+    limit: float | None
+    inputs: InputMoments | None = None
+    refused: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    total: int = 0
+
+    @classmethod
+    def first(cls, limit: float | None, batch: Batch) -> tuple[Self, Batch]:
+        """Screen the first rows by their distance from the median; return the guard and the rows to learn."""
+        if limit is None:
+            return cls(None), batch
+        table = np.hstack([to_host(batch.X).astype(np.float64), to_host(batch.y)])
+        refused = far_from_median(table, limit)
+        if refused.all():
+            raise InputError(f"guard={limit:g} rejected every row of the first batch; increase it")
+        X = table[~refused, : batch.X.shape[1]]
+        inputs = InputMoments.none(spread(X)).add(X)
+        return cls(limit, inputs, refused, int(refused.sum())), batch.only(~refused)
+
+    def screen(self, batch: Batch, state: State, targets: TargetScaling) -> tuple[Self, Batch]:
+        """Screen rows: inputs by their distance from the mean, targets by that from their prediction."""
+        if self.limit is None or self.inputs is None:
+            return self, batch
+        refused = self.inputs.far(to_host(batch.X).astype(np.float64), self.limit)
+        if not refused.all():
+            refused[~refused] = self._surprising(batch.only(~refused), state, targets)
+        kept, inputs = batch.only(~refused), self.inputs
+        if kept.X.shape[0]:
+            inputs = inputs.add(to_host(kept.X).astype(np.float64))
+        return replace(self, inputs=inputs, refused=refused, total=self.total + int(refused.sum())), kept
+
+    def _surprising(self, batch: Batch, state: State, targets: TargetScaling) -> np.ndarray:
+        """Return whether each target lies more than `limit` prior deviations from its prediction; (b,)."""
+        # Of the prior: a precise model is easily surprised, and may be so by a change that it ought to learn.
+        prior = np.sqrt(np.abs(to_host(state.kernel.diag(batch.X))) + state.noise)
+        with np.errstate(over="ignore"):
+            away = np.abs(to_host(targets.scaled(batch.y) - predict_in_chunks(state, batch.X).mean))
+        return np.asarray(~(away <= (self.limit or 0.0) * prior[:, None]).all(axis=1))
+
+    def merge(self, other: Self) -> Self:
+        """Return the guard of both streams."""
+        both = self.inputs.merge(other.inputs) if self.inputs and other.inputs else self.inputs
+        return replace(self, inputs=both, total=self.total + other.total)

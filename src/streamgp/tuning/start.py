@@ -1,17 +1,21 @@
-"""Where a stream starts: units, length-scales and noise from its first rows."""
+"""Start of a stream: units, length-scales, amplitude and noise from its first rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..kernels import Affine, Kernel, Matern, RationalQuadratic, SquaredExponential, dictionary
+from .._arrays import Array, to_host
+from ..kernels import FAMILIES, Affine, Kernel, Scaled, Sum
+from ..methods.factory import check_kernel_for
+from ..parameters import Settings, given_kernel
 
-# Share of a target's variance that counts as noise until something better is known.
+# Fewer rows are not tuned on: ten a hyperparameter for the five of a small problem.
+MIN_ROWS = 50
+# Share of the variance of the targets that is taken as noise before a tuning.
 NOISE_SHARE = 0.1
-# Shares that are weighed against each other while there are few rows.
+# Shares of noise that are averaged over while there are few rows.
 SHARES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 0.95])
 
 
@@ -34,26 +38,15 @@ class Start:
 
 
 def spread(values: np.ndarray) -> np.ndarray:
-    """Give the standard deviation of each column of (n, d), safe from overflow and never zero.
+    """Return the standard deviation of each column of (n, d), safe from overflow and never zero.
 
-    A column that does not vary gives its size, and a column of zeros gives one: any unit will do, but it
-    must follow the data's.
+    For a column that does not vary its size, and for a column of zeros one: any unit will do, but it must scale with
+    the data.
     """
     size = np.abs(values).max(axis=0)
     unit = np.where(size > 0, size, 1.0)
     deviation = (values / unit).std(axis=0)
     return np.where(deviation > 8 * np.finfo(values.dtype).eps, deviation, 1.0) * unit
-
-
-# Kernels by name, made from the length-scale of each feature.
-FAMILIES: dict[str, Callable[[np.ndarray], Kernel]] = {
-    "squared_exponential": SquaredExponential,
-    "matern12": lambda lengths: Matern(lengths, nu=0.5),
-    "matern32": lambda lengths: Matern(lengths, nu=1.5),
-    "matern52": lambda lengths: Matern(lengths, nu=2.5),
-    "rational_quadratic": RationalQuadratic,
-    "dictionary": dictionary,
-}
 
 
 def start(
@@ -98,7 +91,7 @@ def _scaled(kernel: Kernel, factor: float) -> Kernel:
 
 
 def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> Start:
-    """Estimate amplitude and noise from a few rows, X (n, d) and y (n, q), so that intervals are honest; O(n³).
+    """Estimate amplitude and noise from a few rows, X (n, d) and y (n, q), for nominal coverage; O(n³).
 
     For covariances v[(1 − ρ)C + ρI], C the correlation of `begun`, the likelihood of each share ρ of SHARES is
     taken with v, and the mean where the targets are `centred`, integrated out (flat priors on log v and the mean).
@@ -160,3 +153,31 @@ def _residuals(
         means = np.zeros((len(spectra), z.shape[1]))
     away = z[None, :, :] - ones[None, :, None] * means[:, None, :]
     return means, (away**2 / spectra[:, :, None]).sum(axis=1)
+
+
+def start_of(settings: Settings, X: Array, y: Array) -> tuple[Start, bool]:
+    """Return where a stream starts, and whether its rows X (n, d), y (n, q) are too few to tune on."""
+    kernel = given_kernel(settings, X.shape[1])
+    noise = None if settings.noise == "auto" else float(settings.noise)
+    family = settings.kernel if isinstance(settings.kernel, str) else "squared_exponential"
+    given = kernel is not None and (noise is not None or kernel.nugget > 0)
+    few = not given and X.shape[0] < MIN_ROWS
+    if kernel is not None:
+        check_kernel_for(settings, kernel)
+    found = start(
+        to_host(X).astype(np.float64),
+        to_host(y),
+        kernel,
+        noise,
+        family,
+        few=few,
+        fixed=settings.tune == "none",
+    )
+    if settings.tune != "none":
+        found = replace(found, kernel=with_amplitude(found.kernel))
+    return found, few
+
+
+def with_amplitude(kernel: Kernel) -> Kernel:
+    """Return a kernel whose amplitude can be tuned: 1·kernel, unless it is scaled or a sum of weighted parts."""
+    return kernel if isinstance(kernel, Scaled | Sum | Affine) else Scaled(1.0, kernel)

@@ -1,4 +1,4 @@
-"""``streamgp run``: a stream from the shell."""
+"""``streamgp run``: predict and learn a stream."""
 
 from __future__ import annotations
 
@@ -8,83 +8,92 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ...checks import METHODS
 from ...errors import DataError
-from ...tuning.start import FAMILIES
+from ...kernels import FAMILIES
+from ...parameters import METHODS
 from ..report import save_run_page
 from ..session import Session
-from .beginning import start
-from .options import FILE, INPUT, Names, Rank, check, errors, joined, number, with_options
-from .screen import Stop, live, summary
+from ..tables import Reader
+from .display import live_line, print_summary
+from .options import (
+    FILE,
+    INPUT_OPTIONS,
+    Names,
+    Rank,
+    add_options,
+    check_options,
+    errors_as_messages,
+    join_names,
+    refuse_nan,
+)
+from .resume import Plan, start_or_resume
+from .signals import INTERRUPTED, Stop
 
 
 @click.command()
 @click.argument("source", metavar="INPUT")
 @click.option(
-    "--target", "targets", type=Names(), multiple=True, callback=joined, required=False,
-    help="The column to predict; several by repeating it or with commas.",
+    "--target", "targets", type=Names(), multiple=True, callback=join_names,
+    help="Column to predict; for several, repeat the option or separate names by commas.",
 )  # fmt: skip
 @click.option(
-    "--features", type=Names(), multiple=True, callback=joined,
-    help="The columns to predict from; by default all others.",
+    "--features", type=Names(), multiple=True, callback=join_names,
+    help="Columns to predict from; by default all others.",
 )  # fmt: skip
 @click.option(
-    "--ignore",
-    type=Names(),
-    multiple=True,
-    callback=joined,
-    help="Columns that are no features, such as a time stamp.",
-)
+    "--ignore", type=Names(), multiple=True, callback=join_names,
+    help="Columns to leave out, such as a time stamp.",
+)  # fmt: skip
 @click.option(
-    "--batch",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1),
+    "--batch", default=100, show_default=True, type=click.IntRange(1),
     help="Rows predicted and learned at once.",
-)
-@click.option("--method", default="pivoted", show_default=True, type=click.Choice(METHODS))
+)  # fmt: skip
 @click.option(
-    "--rank", default=500, show_default=True, type=Rank(), help="Features that the model keeps, or auto."
-)
+    "--method", default="pivoted", show_default=True, type=click.Choice(METHODS),
+    help="Method of the Gaussian process.",
+)  # fmt: skip
+@click.option(
+    "--rank", default=500, show_default=True, type=Rank(),
+    help="Number of features (for pivoted: inducing points) of the model, or auto.",
+)  # fmt: skip
 @click.option(
     "--kernel", default="squared_exponential", show_default=True, type=click.Choice(tuple(FAMILIES)),
-    help="Its length-scales start at the spread of the first rows and are tuned as the stream goes on.",
+    help="Kernel family; its length-scales start from the spread of the first rows and are tuned during the stream.",
 )  # fmt: skip
 @click.option(
-    "--forgetting", default=1.0, show_default=True, type=click.FloatRange(0, 1, min_open=True), callback=number,
-    help="What the past is multiplied by at each batch; below 1 the model follows drift.",
+    "--forgetting", default=1.0, show_default=True, type=click.FloatRange(0, 1, min_open=True), callback=refuse_nan,
+    help="Factor on the weight of the past at each batch; below 1 the model follows drift.",
 )  # fmt: skip
 @click.option(
-    "--guard", type=click.FloatRange(0, min_open=True), callback=number,
-    help="Leave rows out that lie more than this many deviations off, as a broken sensor sends them; try 10.",
+    "--guard", type=click.FloatRange(0, min_open=True), callback=refuse_nan,
+    help="Refuse to learn rows more than this many standard deviations off, as from a broken sensor; try 10.",
 )  # fmt: skip
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seeds every draw.")
-@with_options(INPUT)
-@click.option("--checkpoint", type=FILE, help="Keep the model and the place in the input in this file.")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of all random choices."
+)
+@add_options(INPUT_OPTIONS)
+@click.option("--checkpoint", type=FILE, help="File for the model and the position in the input.")
 @click.option(
     "--every", default=10_000, show_default=True, type=click.IntRange(1), help="Rows between two checkpoints."
 )
 @click.option(
     "--resume", is_flag=True,
-    help="Go on from the checkpoint if there is one, with no row lost or learned twice. A pipe goes on where its "
-    "writer stands.",
+    help="Continue from the checkpoint if there is one; no row is lost or learned twice. A pipe continues with what "
+    "its writer sends next.",
 )  # fmt: skip
 @click.option(
-    "--replay",
-    is_flag=True,
-    help="With --resume: standard input starts from its beginning again; skip what was passed.",
-)
-@click.option("--save", "model_path", type=FILE, help="Write the model here at the end.")
-@click.option(
-    "--report", "report_path", type=FILE, help="Write a page with pictures of the run here (.html)."
-)
-@click.option("--quiet", is_flag=True, help="No live line and no summary.")
+    "--replay", is_flag=True,
+    help="With --resume: standard input starts from its beginning; skip the rows read before.",
+)  # fmt: skip
+@click.option("--save", "model_path", type=FILE, help="File for the final model.")
+@click.option("--report", "report_path", type=FILE, help="File (.html) for a page with figures of the run.")
+@click.option("--quiet", is_flag=True, help="Show neither the live line nor the summary.")
 @click.pass_context
 def run(ctx: click.Context, /, source: str, **options: Any) -> None:
     """Predict each row of INPUT with an interval, then learn it.
 
     INPUT is a CSV, JSON lines or Parquet file, or - for standard input. Each batch is predicted before it is
-    learned, so the errors and the coverage that are shown are those of rows the model had not seen. A row without a
+    learned, so the errors and the coverage shown are those of rows that the model had not seen. A row without a
     label is predicted and not learned.
 
     \b
@@ -92,57 +101,66 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
       tail -n +1 -f log.csv | streamgp run - --target y --batch 1 --output -
       streamgp run big.parquet --target y --checkpoint run.gp --resume
 
-    Exit status: 0 when the input ended, 1 after an error, 2 for wrong options, 130 when interrupted (the batch is
+    Exit status: 0 at the end of the input, 1 after an error, 2 for wrong options, 130 when interrupted (the batch is
     finished and the checkpoint written first).
     """  # noqa: D301
     console = Console(stderr=True, quiet=options["quiet"])
-    check(options, source)
+    check_options(options, source)
     stop = Stop()
-    with errors(), stop.listening():
+    with errors_as_messages(), stop.listening():
         try:
-            session, reader, about = start(ctx, source, options, stop)
+            session, reader, plan = start_or_resume(ctx, source, options, stop)
         except KeyboardInterrupt:
             console.print("interrupted before the first line came")
-            sys.exit(130)
-        failure: DataError | None = None
-        with live(console, session, reader, about["targets"]) as show:
-            try:
-                for _ in session.run(
-                    reader.batches(about["features"], about["targets"], about["batch"]), stop
-                ):
-                    show()
-            except DataError as error:
-                # What was learned before the row that is wrong is not lost.
-                failure = error
-                if session.save:
-                    session.save(session, session.place)
-        _finish(session, options, about)
-        fitted = session.gp.__sklearn_is_fitted__()
-        kept = {"checkpoint": options["checkpoint"], "model": options["model_path"]} if fitted else {}
-        summary(console, session, {**about, "written": {**kept, "report": options["report_path"]}})
-        if reader.left:
-            console.print("the last line does not end yet: it is left for the next run with --resume")
-        if not fitted and (options["checkpoint"] or options["model_path"]):
-            console.print("nothing was learned: no model is written")
-        if stop.caught:
-            again = ""
-            if options["checkpoint"] and fitted:
-                again = f"; the same command with --resume goes on after line {session.place.line}"
-            console.print(f"interrupted{again}")
+            sys.exit(INTERRUPTED)
+        failure = _run_to_end(console, session, reader, plan, stop)
+        _write_results(session, options, plan)
+        _print_end(console, session, reader, source, options)
+        if stop.requested:
+            resumable = options["checkpoint"] and session.fitted
+            hint = f"; the same command with --resume continues after line {session.position.line}"
+            console.print(f"interrupted{hint if resumable else ''}")
         failure = failure or session.useless
         if failure:
             raise failure
-    if stop.caught:
-        sys.exit(130)
+    if stop.requested:
+        sys.exit(INTERRUPTED)
 
 
-def _finish(session: Session, options: dict[str, Any], about: dict[str, Any]) -> None:
-    """Close what was written, save the model, write the page."""
-    if session.writer:
-        session.writer.close()
-    session.quarantine.flush()
-    fitted = session.gp.__sklearn_is_fitted__()
-    if options["model_path"] and fitted:
-        session.gp.save(options["model_path"], features=about["features"], targets=about["targets"])
+def _run_to_end(
+    console: Console, session: Session, reader: Reader, plan: Plan, stop: Stop
+) -> DataError | None:
+    """Process the input; return the error that ended it before its end, None without one."""
+    batches = reader.batches(plan.features, session.targets, plan.options["batch"])
+    with live_line(console, session, reader) as update:
+        try:
+            for _ in session.run(batches, stop):
+                update()
+        except DataError as error:
+            # The batches before the bad row are learned: save them.
+            if session.save:
+                session.save(session)
+            return error
+    return None
+
+
+def _write_results(session: Session, options: dict[str, Any], plan: Plan) -> None:
+    """Close the outputs, save the model, write the page."""
+    session.close()
+    if options["model_path"] and session.fitted:
+        session.gp.save(options["model_path"], features=plan.features, targets=session.targets)
     if options["report_path"]:
-        save_run_page(options["report_path"], session, about)
+        save_run_page(options["report_path"], session, plan.source)
+
+
+def _print_end(
+    console: Console, session: Session, reader: Reader, source: str, options: dict[str, Any]
+) -> None:
+    fitted = session.fitted
+    models = {"checkpoint": options["checkpoint"], "model": options["model_path"]}
+    written = {**(models if fitted else {}), "report": options["report_path"]}
+    print_summary(console, session, source, written)
+    if reader.incomplete_line:
+        console.print("the last line has no line end yet: it is left for the next run with --resume")
+    if not fitted and any(models.values()):
+        console.print("nothing was learned: no model is written")

@@ -1,4 +1,4 @@
-"""Lines of bytes, from a file that can be gone on in or from a pipe that cannot."""
+"""Lines of bytes, from a file that can be resumed or from a pipe that cannot."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from typing import IO
 
 from ...errors import DataError
 
-# A batch that is not full is handed on when nothing more has come through a pipe for so many seconds.
+# Seconds without input from a pipe after which a batch that is not full is passed on.
 PATIENCE = 1.0
 _READ = 1 << 16
 _LONGEST_LINE = 1 << 24
 
 
 class FileLines:
-    """Lines of a file; None never comes: a file does not keep one waiting."""
+    """Lines of a file; iterating never yields None."""
 
     def __init__(self, file: IO[bytes], size: int, whole_lines: bool) -> None:
         self.file, self.size, self.whole_lines = file, size, whole_lines
-        self.skipped = 0
-        self.left = False
+        # Bytes of the last line that its replacement does not have; see _too_long.
+        self.omitted = 0
+        self.incomplete = False
 
-    def skip_to(self, offset: int) -> bool:
-        """Go to a byte; tell whether that can be done."""
+    def seek(self, offset: int) -> bool:
+        """Move to a byte and return True."""
         if offset > self.size:
-            raise DataError(f"the file ends before byte {offset}, where it is to go on: is it the same file?")
+            raise DataError(
+                f"the file ends before byte {offset}, where the run resumes; is it the same file?"
+            )
         self.file.seek(offset)
         return True
 
@@ -40,39 +43,39 @@ class FileLines:
                     more = self.file.readline(_LONGEST_LINE)
                     length += len(more)
                 line = _too_long(length)
-                self.skipped = length - len(line)
+                self.omitted = length - len(line)
             elif not line.endswith(b"\n") and self.whole_lines:
-                self.left = True
+                self.incomplete = True
                 return
             yield line
 
 
 def _too_long(length: int) -> bytes:
-    """Give what stands for a line that is too long to be a row."""
+    """Return the replacement of a line that is too long to be a row; it parses as a bad row."""
     return f"\0a line of {length:,} bytes\n".encode()
 
 
 class PipeLines:
-    """Lines of a pipe; None when nothing has come for a while."""
+    """Lines of a pipe; iterating yields None whenever nothing has come for PATIENCE seconds."""
 
     size = None
-    left = False
+    incomplete = False
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
-        self.skipped = 0
+        self.omitted = 0
 
-    def skip_to(self, offset: int) -> bool:
-        """Go to a byte; tell whether that can be done."""
+    def seek(self, offset: int) -> bool:
+        """Return False: a pipe has no position to move to."""
         return False
 
     def __iter__(self) -> Iterator[bytes | None]:
         try:
             handle = self.file.fileno()
-        except (io.UnsupportedOperation, ValueError):  # a test's, or a notebook's
+        except (io.UnsupportedOperation, ValueError):  # standard input of a test or a notebook
             yield from self.file
             return
-        left, lost = b"", 0
+        remainder, dropped = b"", 0
         while True:
             if sys.platform != "win32" and not select.select([handle], [], [], PATIENCE)[0]:
                 yield None
@@ -80,12 +83,12 @@ class PipeLines:
             data = os.read(handle, _READ)
             if not data:
                 break
-            *whole, left = (left + data).split(b"\n")
+            *whole, remainder = (remainder + data).split(b"\n")
             for line in whole:
-                if lost:
-                    lost, line = 0, _too_long(lost + len(line))[:-1]
+                if dropped:
+                    dropped, line = 0, _too_long(dropped + len(line))[:-1]
                 yield line + b"\n"
-            if len(left) > _LONGEST_LINE:
-                lost, left = lost + len(left), b""
-        if left or lost:
-            yield _too_long(lost + len(left)) if lost else left
+            if len(remainder) > _LONGEST_LINE:
+                dropped, remainder = dropped + len(remainder), b""
+        if remainder or dropped:
+            yield _too_long(dropped + len(remainder)) if dropped else remainder

@@ -1,0 +1,108 @@
+"""Answers: what a learner predicts, in the units and the shape of the targets."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Array, diagonal_matrix, double, eps, namespace
+from .errors import NegativeVarianceWarning, ParameterError
+from .learner import Learner
+from .methods import predict_in_chunks
+from .parameters import check_probability
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked beside the mean; at most one of `std`, `cov` and `interval`.
+
+    Attributes
+    ----------
+    std, cov : bool
+    interval : float or None
+        The probability of a central interval.
+    latent : bool
+        Leave the noise out.
+    calibrated : bool
+        Calibrate the interval, unless it is latent.
+    """
+
+    std: bool = False
+    cov: bool = False
+    interval: float | None = None
+    latent: bool = False
+    calibrated: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.interval is not None) + bool(self.std) + bool(self.cov) > 1:
+            raise ParameterError("ask for one of return_std, return_cov and return_interval at a time")
+        if self.interval is not None:
+            check_probability("return_interval", self.interval)
+
+    @property
+    def n_arrays(self) -> int:
+        """The number of arrays in the answer."""
+        return 3 if self.interval is not None else 2 if self.std or self.cov else 1
+
+
+def answer(learner: Learner, X: Array, question: Question) -> Any:
+    """Return the mean at the rows of X (m, d), then std, or cov, or lower and upper end, where asked for."""
+    state, targets = learner.state, learner.targets
+    noise = 0.0 if question.latent else state.noise
+    if question.cov:
+        found = state.predict(X, covariance=True)
+        raw = namespace(X).linalg.diagonal(found.covariance)
+        shift = _clipped(learner, X, raw) - raw + noise
+        covariance = found.covariance + diagonal_matrix(shift)
+        return targets.undo_mean(found.mean), targets.undo_covariance(covariance)
+    found = predict_in_chunks(state, X, variance=question.n_arrays > 1)
+    mean = targets.undo_mean(found.mean)
+    if found.variance is None or question.n_arrays == 1:
+        return mean
+    std = targets.undo_std(_clipped(learner, X, found.variance) + noise)
+    if question.interval is None:
+        return mean, std
+    reach = learner.reach(question.interval, calibrated=question.calibrated and not question.latent)
+    # Scores and deviations that are both huge reach past the range of numbers: then to its end.
+    xp, largest = namespace(std), float(namespace(std).finfo(std.dtype).max)
+    with np.errstate(over="ignore"):
+        half = targets.per_output(reach) * std
+        lower, upper = (xp.clip(end, -largest, largest) for end in (mean - half, mean + half))
+    return mean, lower, upper
+
+
+def draw_samples(
+    rng: np.random.RandomState, mean: np.ndarray, covariance: np.ndarray, n_samples: int
+) -> np.ndarray:
+    """Return draws (m, n_samples) of the normal distribution of mean (m,) and covariance (m, m), singular or not."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(mean[:, None] + root @ rng.standard_normal((mean.shape[0], n_samples)))
+
+
+def _clipped(learner: Learner, X: Array, variance: Array) -> Array:
+    """Return variances with negative ones set to zero; those that are not rounding are counted in a warning."""
+    xp, state = namespace(variance), learner.state
+    if not bool(xp.any(variance < 0)):
+        return variance
+    prior = float(xp.max(xp.abs(double(state.kernel.diag(X)))))
+    prior = max(prior, state.prior_trace / max(state.count, 1.0))
+    rounding = 10 * state.rank**0.5 * eps(X) * prior
+    negative = int(xp.sum(xp.astype(variance < -rounding, xp.int64)))
+    if negative:
+        if not state.kernel.positive_semidefinite:
+            reason = "the kernel is not positive semi-definite; BrownianPolynomial is its valid sibling"
+        elif learner.settings.variant == "literal":
+            reason = "the rank is too short for variant='literal'; use 'projected'"
+        else:
+            reason = f"rounding of {X.dtype}; raise the noise, or give float64 data"
+        warnings.warn(
+            f"{negative} of {variance.shape[0]} predicted variances were negative, the lowest "
+            f"{float(xp.min(variance)):g}, and were set to zero: {reason}",
+            NegativeVarianceWarning,
+            stacklevel=4,
+        )
+    return xp.where(variance < 0, xp.zeros_like(variance), variance)

@@ -1,0 +1,140 @@
+"""LearnedAttributes: the read-only attributes of a fitted regressor, each of one learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._arrays import Array, copied, one_blas_thread
+from .kernels import Kernel
+from .learner import Learner
+from .parameters import MERGEABLE, check_probability
+from .tuning.schedule import Outcome
+
+
+class LearnedAttributes:
+    """What StreamingGPRegressor tells about what it has learned."""
+
+    _learner: Learner | None = None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._learner is not None
+
+    @property
+    def learner_(self) -> Learner:
+        """All that was learned; immutable, so that it stays as it is while others learn."""
+        learner = self._learner
+        if learner is None:
+            check_is_fitted(self)
+        assert learner is not None
+        return learner
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features."""
+        return self.learner_.columns.n_features
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the features, where the first batch was a frame."""
+        names = self.learner_.columns.names
+        if names is None:
+            raise AttributeError("the first batch had no feature names; give a pandas or polars frame")
+        return np.array(names, dtype=object)
+
+    @property
+    def target_names_(self) -> list[str]:
+        """The names of the targets: those of the frame or series that was learned, else y, or y1, y2 and so on."""
+        columns = self.learner_.columns
+        q = columns.n_outputs
+        default = ["y"] if q == 1 else [f"y{j + 1}" for j in range(q)]
+        return default if columns.targets is None else list(columns.targets)
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel of the standardised targets, white noise taken out."""
+        return self.learner_.state.kernel
+
+    @property
+    def noise_(self) -> float:
+        """The noise variance of the standardised targets."""
+        return self.learner_.state.noise
+
+    @property
+    def rank_(self) -> int:
+        """The number of features in use."""
+        return self.learner_.state.rank
+
+    @property
+    def pivots_(self) -> Array:
+        """The inducing points (r, d), a copy; of `pivoted` and `rgp`."""
+        learner = self.learner_
+        if learner.settings.method not in MERGEABLE:
+            raise AttributeError(
+                f"method={learner.settings.method!r} has no pivots; 'pivoted' and 'rgp' have"
+            )
+        return copied(learner.inducing_points)
+
+    @property
+    def trace_error_(self) -> float:
+        """tr(K − K̂) over the rows learned."""
+        state = self.learner_.state
+        with one_blas_thread():  # what it computes may be kept and learned from: the same bits in any thread
+            return state.trace_error
+
+    @property
+    def trace_error_share_(self) -> float:
+        """The share of tr K that is left, tr(K − K̂)/tr K."""
+        state = self.learner_.state
+        with one_blas_thread():
+            return state.trace_error / state.prior_trace if state.prior_trace > 0 else 0.0
+
+    @property
+    def tuning_(self) -> Outcome | None:
+        """What the tuning at the last batch came to; None if there was none."""
+        return self.learner_.schedule.outcome
+
+    @property
+    def tuning_seconds_(self) -> float:
+        """All the time that was spent tuning."""
+        return self.learner_.schedule.seconds
+
+    @property
+    def refused_(self) -> np.ndarray:
+        """Which rows of the last batch the guard left out, shape (b,); empty without a guard."""
+        return self.learner_.outliers.refused
+
+    @property
+    def n_refused_(self) -> int:
+        """How many rows the guard left out."""
+        return self.learner_.outliers.total
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """The number of rows learned."""
+        return self.learner_.rows_seen
+
+    @property
+    def y_offset_(self) -> Array:
+        """What is subtracted from the targets, shape (q,)."""
+        return self.learner_.targets.offset
+
+    @property
+    def y_scale_(self) -> Array:
+        """What the targets are divided by, shape (q,)."""
+        return self.learner_.targets.scale
+
+    def interval_factor(self, probability: float = 0.9, *, calibrated: bool = True) -> Any:
+        """Return how many standard deviations the central interval of that probability reaches: a number, or (q,)."""
+        learner = self.learner_
+        check_probability("probability", probability)
+        return learner.targets.per_output(learner.reach(probability, calibrated=calibrated))
+
+    def log_evidence(self) -> float:
+        """Return the log density of the targets learned, in their own units, summed over outputs."""
+        learner = self.learner_
+        state, targets = learner.state, learner.targets
+        with one_blas_thread():
+            return targets.undo_log_density(state.log_evidence(), state.count)

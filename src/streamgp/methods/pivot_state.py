@@ -1,0 +1,232 @@
+"""PivotState: statistics on inducing points that change, and all that can be done with them but predict and update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from .._arrays import Array, double, namespace, slices, to_host
+from ..errors import InputError
+from ..gp.features import Pivots
+from ..gp.normal_equations import NormalEquations
+from ..gp.posterior import Conditioned, LeftOut, Posterior
+from ..kernels import Kernel
+from . import pivot_changes
+from .base import MergeableState, Recent, Summary, checked_or_repaired
+from .pivot_selection import POLICY, SelectionPolicy, losses
+from .rows import Removal, Rows, moving
+
+# Rows that are kept for new pivots to learn from. Bounds the state; as many as the default rank.
+WINDOW = 500
+# Rows that are summed up together.
+SUMMARY_BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class PivotedConfig:
+    """The fixed configuration of the method.
+
+    Attributes
+    ----------
+    max_rank : int
+    window_size : int or None
+        Rows kept for new pivots; None for all of them (`memory="rows"`).
+    tolerance : float or None
+        Take no more pivots than explain all but this share of the prior variance (`rank="auto"`).
+    seed : int
+    mixed : bool
+        Sum the products of float32 features in float32 before they are added in float64.
+    policy : SelectionPolicy
+    """
+
+    max_rank: int
+    window_size: int | None
+    tolerance: float | None
+    seed: int
+    mixed: bool = False
+    policy: SelectionPolicy = POLICY
+
+
+@dataclass(frozen=True)
+class PivotState(MergeableState):
+    """A GP known through its values at pivots that are taken from the stream.
+
+    Attributes
+    ----------
+    noise_floor : float or None
+        Lower bound on the re-estimated noise: the last tuned value; None where the noise was given.
+    fit : Posterior
+        The posterior given the rows that were folded into the statistics.
+    window : Rows
+        The last rows that were folded in.
+    pending : Rows
+        Rows that were not folded in yet, fewer than `review_every`.
+    conditioned : Conditioned or None
+        The posterior given the pending rows too.
+    losses : (r,)
+        Variance that each pivot explains of another row, when last computed.
+    faded : bool
+        Whether anything was ever forgotten.
+    reviews, unreviewed, changes : int
+        Reviews so far, rows since the last one, pivots changed since V was last computed from scratch.
+    """
+
+    config: PivotedConfig
+    features: Pivots
+    noise: float
+    fit: Posterior
+    window: Rows
+    pending: Rows
+    conditioned: Conditioned | None
+    losses: Array
+    noise_floor: float | None = None
+    faded: bool = False
+    reviews: int = 0
+    unreviewed: int = 0
+    changes: int = 0
+    recent: Recent = field(default_factory=Recent, compare=False)
+
+    @property
+    def count(self) -> float:
+        """See State."""
+        return self.fit.statistics.count + self.pending.count
+
+    @property
+    def prior_trace(self) -> float:
+        """See State."""
+        return self.fit.statistics.prior_trace + self.kernel.trace(self.pending.X)
+
+    @property
+    def posterior(self) -> Posterior:
+        """See StatisticsState."""
+        return self.folded.fit
+
+    @cached_property
+    def folded(self) -> Self:
+        """The state without pending rows."""
+        # A copy, not self: a state that refers to itself is freed late, and its memory with it.
+        return self.fold(self.pending) if self.pending.count else replace(self)
+
+    def fold(self, block: Rows) -> Self:
+        """Add rows to the statistics, A += FᵀF, and to the window; no row is pending then."""
+        trace = self.kernel.trace(block.X)
+        statistics = self.fit.statistics.add(block.F, block.y, trace, mixed=self.config.mixed)
+        size, window, newest = self.config.window_size, self.window, block
+        if size is not None:
+            window, newest = window.last(max(size - block.count, 0)), block.last(size)
+        return self.refitted(
+            statistics,
+            window=window.join(newest) if window.count else newest.copied(),
+            pending=block.last(0),
+            conditioned=None,
+            unreviewed=self.unreviewed + block.count,
+        )
+
+    def refitted(self, statistics: NormalEquations, **changes: Any) -> Self:
+        """Return the state with other statistics: a new posterior, the window cut to its size, an empty cache."""
+        window, size = changes.pop("window", self.window), self.config.window_size
+        return replace(
+            self,
+            fit=Posterior(statistics, self.noise, residual_as_noise=True),
+            window=window if size is None else window.last(size),
+            recent=Recent(),
+            **changes,
+        )
+
+    def with_noise(self, estimate: float, *, at_once: bool = False) -> Self:
+        """See State. Not below `noise_floor`; unless `at_once`, at most halved and at most ten times the old value.
+
+        Nothing changes while rows are pending, whose posterior depends on the present noise.
+        """
+        if self.noise_floor is None or self.pending.count:
+            return self
+        noise = max(estimate, self.noise_floor)
+        if not at_once:
+            noise = min(max(noise, 0.5 * self.noise), 10.0 * self.noise)
+        return replace(self, noise=noise).refitted(self.fit.statistics)
+
+    def retuned(self, kernel: Kernel, noise: float) -> Self:
+        """See State; O(r³ + W r²), no row needed but those of the window.
+
+        What was learned of the function's values at the pivots stays (`Pivots.retuned`; exact for a change of
+        amplitude). Rows of the window are learned again. Pivots that the new kernel makes superfluous are dropped
+        first.
+        """
+        return pivot_changes.retuned(self.folded, kernel, noise)
+
+    def left_out(self, X: Array, y: Array, numbers: Array | None = None) -> LeftOut:
+        """See State."""
+        return self.posterior.left_out(self.features.transform(X), y, self.kernel.diag(X))
+
+    def recent_left_out(self, X: Array, y: Array) -> LeftOut:
+        """See State; of the window, except rows that were unlearned or are copies sent by a stuck sensor."""
+        window, fit = self.folded.window, self.posterior
+        kept = to_host(window.weights) > 0
+        fresh = moving(window.X)[0] if window.count else None
+        if fresh is not None:
+            kept &= np.isin(np.arange(kept.size), to_host(fresh))
+        rows = window.at(np.flatnonzero(kept).tolist())
+        prior = self.kernel.diag(rows.X) if rows.count else namespace(rows.X).zeros_like(rows.X[:, 0])
+        return fit.left_out(rows.F, rows.y, prior, rows.weights)
+
+    def forget(self, rate: float) -> Self:
+        """See MergeableState; O(r³) where rows are pending."""
+        state = self.folded
+        window = replace(state.window, weights=rate * state.window.weights)
+        return state.refitted(state.fit.statistics.forget(rate), window=window, faded=True)
+
+    def unlearn(self, X: Array, y: Array, *, known: bool = False) -> Self:
+        """See MergeableState; O(b r² + r³).
+
+        Exact for rows of the window and for rows learned with the present pivots; where all rows are kept, for all.
+        """
+        state, y, xp = self.folded, double(y), namespace(X)
+        removal = Removal.of(state.window, X, y)
+        if not removal.complete and (self.config.window_size is None or self.faded):
+            raise InputError(
+                "some of these rows were not learned, or were already unlearned; the model is unchanged"
+                if self.config.window_size is None
+                else f"after forgetting only the last {self.config.window_size} rows can be unlearned, because the "
+                "present weight of older rows is not known; the model is unchanged"
+            )
+        F, root = double(state.features.transform(X)), xp.sqrt(removal.removed)[:, None]
+        trace = float(xp.sum(double(self.kernel.diag(X)) * removal.removed))
+        before = state.fit.statistics
+        after = before.subtract(F * root, y * root, trace)
+        after = replace(after, count=before.count - float(xp.sum(removal.removed)))
+        after = checked_or_repaired(after, before, after.trace_error, X, known=known)
+        explained = after.prior_trace - after.trace_error
+        after = replace(after, prior_trace=max(after.prior_trace, explained))
+        return state.refitted(after, window=replace(state.window, weights=removal.kept))
+
+    def merge(self, other: Self) -> Self:
+        """See MergeableState; O(r³), exact if both have the same pivots.
+
+        Otherwise the pivots of `other` join, its statistics are written in the features of all, and pivots are
+        dropped, the weakest first, until there are `max_rank` again.
+        """
+        return pivot_changes.merge_states(self.folded, other.folded)
+
+    def summary(self, X: Array, y: Array) -> Summary:
+        """See MergeableState; O(b r²)."""
+        statistics = NormalEquations.empty(self.features.rank, y.shape[1], X)
+        for part in slices(X.shape[0], SUMMARY_BLOCK):
+            rows = X[part, :]
+            F, trace = self.features.transform(rows), self.kernel.trace(rows)
+            statistics = statistics.add(F, y[part, :], trace, mixed=self.config.mixed)
+        return Summary(statistics, statistics.trace_error)
+
+    def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
+        """See MergeableState; the last WINDOW of the rows X, y are kept for new pivots to learn from."""
+        newest = max(0, X.shape[0] - WINDOW)
+        X, y = X[newest:, :], y[newest:, :]
+        state = self.refitted(
+            summary.statistics,
+            window=Rows.of(X, y, self.features.transform(X)),
+            pending=self.pending.last(0),
+            conditioned=None,
+        )
+        return replace(state, losses=losses(summary.statistics, state.features.V))

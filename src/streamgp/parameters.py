@@ -1,0 +1,230 @@
+"""Every constructor argument, declared once: its default, the values it accepts, and the methods that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+
+from ._arrays import Array, asarray_like, is_foreign, to_host
+from .errors import KernelError, ParameterError
+from .kernels import FAMILIES, as_kernel
+
+METHODS = ("pivoted", "srmf", "brmf", "nrmf", "rgp")
+# Methods on inducing points: their statistics can be merged, subtracted and forgotten.
+MERGEABLE = ("pivoted", "rgp")
+SPECTRAL = ("srmf", "brmf")
+MODES = ("doubling", "initial", "hybrid", "continuous", "none")
+OBJECTIVES = ("evidence", "loo", "training_error")
+# The mode of a stream that only keeps a sample: it is tuned when it is merged into another. Not for users.
+LATER = "later"
+
+
+def is_real(value: object) -> bool:
+    """Return whether a value is a real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_probability(name: str, value: Any) -> None:
+    """Raise ParameterError where a value is not between 0 and 1 to the precision of numbers."""
+    if not (is_real(value) and value > 0 and 0.5 + 0.5 * value < 1):
+        raise ParameterError(f"{name}={value!r} must lie between 0 and 1, such as 0.9")
+
+
+def _whole(low: int) -> Callable[[Any], bool]:
+    return lambda v: isinstance(v, Integral) and not isinstance(v, bool) and int(v) >= low
+
+
+def _one_of(*choices: str) -> Callable[[Any], bool]:
+    return lambda v: isinstance(v, str) and v in choices
+
+
+def _between(low: float, high: float) -> Callable[[Any], bool]:
+    return lambda v: is_real(v) and low < v < high
+
+
+def _either(*tests: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda v: any(test(v) for test in tests)
+
+
+def _is_bounds(value: Any) -> bool:
+    pair = isinstance(value, tuple | list) and len(value) == 2
+    return pair and all(is_real(b) and 0 < b < np.inf for b in value) and value[0] <= 1 <= value[1]
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _is_anything(value: Any) -> bool:
+    return True
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _parameter(
+    default: Any, accepts: Callable[[Any], bool], rule: str, methods: tuple[str, ...] = METHODS
+) -> Any:
+    """Declare an argument; `rule` completes 'name=value must be …'."""
+    return field(default=default, metadata={"accepts": accepts, "rule": rule, "methods": methods})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of the regressor at its first batch, and a seed; StreamingGPRegressor describes each."""
+
+    kernel: Any = _parameter(None, _is_anything, "")  # see check_kernel_argument
+    method: str = _parameter("pivoted", _one_of(*METHODS), f"one of {', '.join(METHODS)}")
+    rank: int | str = _parameter(
+        500,
+        _either(_whole(1), _one_of("auto")),
+        "a whole number, 1 or more, or 'auto' with method='pivoted'",
+        ("pivoted", "srmf", "brmf", "rgp"),
+    )
+    max_rank: int = _parameter(1000, _whole(1), "a whole number, 1 or more", ("pivoted",))
+    tolerance: float = _parameter(0.01, _between(0, 1), "between 0 and 1, such as 0.01", ("pivoted",))
+    oversampling: int = _parameter(10, _whole(0), "a whole number, 0 or more", SPECTRAL)
+    noise: float | str = _parameter(
+        "auto",
+        _either(_between(0, np.inf), _one_of("auto")),
+        "a variance above 0, or 'auto'; for data without noise give a small one",
+    )
+    tune: str = _parameter("doubling", _one_of(*MODES), f"one of {', '.join(MODES)}")
+    objective: str = _parameter("evidence", _one_of(*OBJECTIVES), f"one of {', '.join(OBJECTIVES)}")
+    initial_batches: int = _parameter(10, _whole(1), "a whole number, 1 or more")
+    bounds: tuple[float, float] = _parameter(
+        (1e-3, 1e3),
+        _is_bounds,
+        "two multiples of the start, the lower at most 1 and the upper at least 1, such as (1e-3, 1e3)",
+    )
+    forgetting: float = _parameter(
+        1.0, lambda v: is_real(v) and 0 < v <= 1, "above 0 and at most 1, such as 0.99", MERGEABLE
+    )
+    memory: str = _parameter("bounded", _one_of("bounded", "rows"), "'bounded' or 'rows'", ("pivoted",))
+    variant: str = _parameter(
+        "projected", _one_of("projected", "literal"), "'projected' or 'literal'", SPECTRAL
+    )
+    refactor: bool = _parameter(False, _is_flag, "True or False", ("nrmf",))
+    basis: Any = _parameter(None, _is_anything, "", ("rgp",))  # see basis_points
+    guard: float | None = _parameter(
+        None, _either(_is_none, _between(0, np.inf)), "a number of deviations above 0, such as 10, or None"
+    )
+    mixed_precision: bool = _parameter(False, _is_flag, "True or False", ("pivoted",))
+    seed: int = 0
+
+    @classmethod
+    def of(cls, gp: Any, seed: int) -> Self:
+        """Return the checked arguments of a regressor."""
+        check_parameters(gp)
+        return cls(**{name: getattr(gp, name) for name in DECLARED}, seed=seed)
+
+    def followed(self, gp: Any) -> Self:
+        """Return these settings with the arguments of `gp` that may change between batches (CHANGEABLE)."""
+        # Compared by identity: it is quick, and arrays and kernels have no plain `==`.
+        if all(getattr(gp, name) is getattr(self, name) for name in DECLARED):
+            return self
+        # The others are checked, and take effect, at the next `fit`.
+        now = replace(self, **{name: getattr(gp, name) for name in CHANGEABLE})
+        check_parameters(now)
+        return now
+
+    def saveable(self) -> Self:
+        """Return these settings with a kernel of scikit-learn replaced by ours."""
+        if self.kernel is None or isinstance(self.kernel, str):
+            return self
+        return replace(self, kernel=as_kernel(self.kernel))
+
+    @property
+    def most_features(self) -> int:
+        """The most features that are kept."""
+        return self.max_rank if self.rank == "auto" else int(self.rank)
+
+
+DECLARED = {f.name: f for f in fields(Settings) if f.metadata}
+# Arguments that take effect at the next batch; the others take effect at the next `fit`.
+CHANGEABLE = ("tune", "objective", "initial_batches", "bounds", "forgetting")
+
+
+def check_parameters(gp: Any) -> None:
+    """Raise ParameterError or KernelError for an argument out of range, or one that its method does not use."""
+    for name, declared in DECLARED.items():
+        value = getattr(gp, name)
+        if not declared.metadata["accepts"](value):
+            raise ParameterError(f"{name}={_short(value)} must be {declared.metadata['rule']}")
+    if gp.rank == "auto" and gp.method != "pivoted":
+        raise ParameterError(f"rank='auto' is used by method='pivoted', not by {gp.method!r}; give a number")
+    for name, declared in DECLARED.items():
+        value, methods = getattr(gp, name), declared.metadata["methods"]
+        if gp.method not in methods and not _equals(value, declared.default):
+            used = " or ".join(repr(m) for m in methods)
+            raise ParameterError(
+                f"{name}={_short(value)} is used by method={used}, not by {gp.method!r}; leave it at "
+                f"{declared.default!r}"
+            )
+    for name in ("max_rank", "tolerance"):
+        if gp.rank != "auto" and not _equals(getattr(gp, name), DECLARED[name].default):
+            raise ParameterError(
+                f"{name}={getattr(gp, name)!r} is used with rank='auto', not with rank={gp.rank!r}; leave it at "
+                f"{DECLARED[name].default!r}"
+            )
+    check_kernel_argument(gp.kernel)
+
+
+def _short(value: Any) -> str:
+    """Return the text of a value for an error, not longer than a line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def used_by(method: str = "pivoted", **given: Any) -> dict[str, Any]:
+    """Return `method` and those of the given arguments that it uses: nrmf has no rank, and refuses one."""
+    unused = {name for name, f in DECLARED.items() if method not in f.metadata["methods"]}
+    return {"method": method, **{name: value for name, value in given.items() if name not in unused}}
+
+
+def _equals(value: Any, default: Any) -> bool:
+    """Return whether an argument was left at its default; arrays and other objects were not."""
+    return value is default or (isinstance(value, bool | int | float | str | np.generic) and value == default)
+
+
+def check_kernel_argument(kernel: Any) -> None:
+    """Raise KernelError where `kernel` is neither a kernel, nor None, nor the name of a family."""
+    if isinstance(kernel, str):
+        if kernel not in FAMILIES:
+            raise KernelError(f"kernel={kernel!r} must be a kernel, None, or one of {', '.join(FAMILIES)}")
+    elif kernel is not None:
+        as_kernel(kernel)
+
+
+def given_kernel(settings: Settings, n_features: int) -> Any:
+    """Return the kernel that was given, checked against the data; None where it is to be chosen from the data."""
+    if settings.kernel is None or isinstance(settings.kernel, str):
+        return None
+    kernel = as_kernel(settings.kernel)
+    kernel.check_features(n_features)
+    if kernel.without_nugget().nugget:
+        raise KernelError(f"kernel={kernel} is white noise only; add a kernel of the inputs to it")
+    return kernel
+
+
+def basis_points(given: Any, X: Array) -> Array:
+    """Return the inducing points given to rgp, checked, beside X (n, d)."""
+    try:
+        points = np.asarray(to_host(given) if is_foreign(given) else given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"basis must be an array of numbers (m, {X.shape[1]})") from error
+    if (
+        points.ndim != 2
+        or points.shape[1] != X.shape[1]
+        or not points.shape[0]
+        or not np.isfinite(points).all()
+    ):
+        raise ParameterError(
+            f"basis of shape {points.shape} must be finite, with {X.shape[1]} columns as X and a row or more"
+        )
+    return asarray_like(points, X)

@@ -1,0 +1,101 @@
+"""TargetScaling: the model sees (y − offset)/scale; the only place where targets are scaled and answers scaled back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ._arrays import Array, cast, double, is_foreign, namespace, to_host, watch
+from .errors import InputError
+
+# Beyond this, sums of squares leave the range of float64.
+LARGEST = 1e150
+
+
+@dataclass(frozen=True)
+class TargetScaling:
+    """Offset and scale of the targets, and the shape and dtype of answers.
+
+    Attributes
+    ----------
+    offset, scale : (q,)
+    one_dimensional : bool
+        Whether targets came as (n,) and not as (n, q).
+    dtype
+        That of answers.
+    """
+
+    offset: Array
+    scale: Array
+    one_dimensional: bool
+    dtype: Any
+
+    @property
+    def n_outputs(self) -> int:
+        """Q."""
+        return int(self.scale.shape[0])
+
+    def scaled(self, y: Array) -> Array:
+        """Return (y − offset)/scale for y (n, q), unchecked."""
+        return (y - self.offset[None, :]) / self.scale[None, :]
+
+    def apply(self, y: Array, *, deferred: bool = False) -> Array:
+        """Return standardised targets (n, q); raise InputError where sums of their squares would overflow.
+
+        `deferred`: on a device, check when it is next waited for (`_arrays.settle`).
+        """
+        xp, z = namespace(y), self.scaled(y)
+        largest = xp.max(xp.abs(z))
+        if deferred and is_foreign(y):
+            watch(double(xp.reshape(largest, (1,))), lambda found: _check_range(y, float(found[0])))
+        elif not largest <= LARGEST:
+            _check_range(y, float(largest))
+        return z
+
+    def same_units(self, other: Self) -> bool:
+        """Return whether offset and scale are equal."""
+        return bool((self.offset == other.offset).all() and (self.scale == other.scale).all())
+
+    def undo_mean(self, mean: Array) -> Array:
+        """Return means (m, q) in the units and shape of the targets."""
+        return self._shaped(mean * self.scale[None, :] + self.offset[None, :])
+
+    def undo_std(self, variance: Array) -> Array:
+        """Return standard deviations in the units and shape of the targets, for variances (m,)."""
+        return self._shaped(namespace(variance).sqrt(variance)[:, None] * self.scale[None, :])
+
+    def undo_covariance(self, covariance: Array) -> Array:
+        """Return the covariance (m, m) or (m, m, q) in the units of the targets, for one of (m, m)."""
+        return self._shaped(covariance[:, :, None] * (self.scale**2)[None, None, :])
+
+    def undo_log_density(self, log_density: float, n: float) -> float:
+        """Return the log density of n rows of targets in their own units."""
+        return log_density - n * float(np.log(to_host(self.scale)).sum())
+
+    def per_output(self, values: Array) -> Any:
+        """Return one number for each output, (q,), as the answers have it: a number where targets were (n,)."""
+        values = cast(values, self.dtype)
+        return float(values[0]) if self.one_dimensional else values
+
+    def _shaped(self, values: Array) -> Array:
+        values = cast(values, self.dtype)
+        if not bool(namespace(values).all(namespace(values).isfinite(values))):
+            raise InputError(
+                f"the prediction leaves the range of {values.dtype}; some rows of X are too far out for the kernel"
+            )
+        return values[..., 0] if self.one_dimensional else values
+
+
+def _check_range(y: Array, largest: float) -> None:
+    """Raise InputError where y is not finite, or too large: `largest` is that of the standardised targets."""
+    if largest <= LARGEST:
+        return
+    xp = namespace(y)
+    if not bool(xp.all(xp.isfinite(y))):
+        raise InputError("y contains NaN or infinity; drop or fill these rows. The model is unchanged.")
+    raise InputError(
+        f"y reaches {float(xp.max(xp.abs(y))):g}, {largest:g} in units of the model; beyond "
+        f"{LARGEST:g} sums of squares overflow; scale y down. The model is unchanged."
+    )

@@ -1,0 +1,50 @@
+"""Algorithm 5: a factor for each part of an affine kernel."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from conftest import wave
+from streamgp import kernels
+from streamgp.methods.exact import ExactState
+from streamgp.methods.spectral import SpectralConfig
+from streamgp.methods.weighted import WeightedState
+from streams import (
+    AFFINE,
+)
+
+
+@pytest.mark.parametrize("kernel", AFFINE, ids=str)
+@pytest.mark.parametrize("sequential", [True, False])
+@pytest.mark.parametrize("q", [1, 3])
+def test_factors_of_the_parts_at_full_rank_give_the_exact_gp(kernel, sequential, q):
+    X, y = wave(90, q=q)
+    model = WeightedState.empty(SpectralConfig(90, 10, 0, sequential), kernel, 0.4, X, y)
+    exact = ExactState.empty(kernel, 0.4, False, X, y)
+    for rows in (slice(0, 30), slice(30, 31), slice(31, 90)):
+        model, exact = model.update(X[rows], y[rows]), exact.update(X[rows], y[rows])
+    new = wave(20, seed=1)[0]
+    for a, b in zip((model, exact), (exact, model), strict=True):
+        assert a.count == b.count
+    ours, theirs = (m.predict(new) for m in (model, exact))
+    assert_allclose(ours.mean, theirs.mean, atol=1e-7)
+    assert_allclose(ours.variance, theirs.variance, atol=1e-7)
+    assert model.prior_trace == pytest.approx(exact.prior_trace, rel=1e-10)
+    assert model.trace_error == pytest.approx(0.0, abs=1e-6 * max(abs(np.trace(kernel.block(X))), 1.0))
+
+
+@pytest.mark.parametrize("sequential", [True, False])
+def test_new_weights_equal_having_had_them_from_the_start(sequential):
+    X, y = wave(300)
+    y = y[:, None]
+    first, second = (kernels.DistancePolynomial(w) for w in ((0.0, 1.0, 1.0, 0.5), (0.0, 0.2, 0.01, 2.0)))
+    models = []
+    for kernel in (first, second):
+        model = WeightedState.empty(SpectralConfig(25, 5, 0, sequential), kernel, 0.3, X, y)
+        for i in range(0, 300, 60):
+            model = model.update(X[i : i + 60], y[i : i + 60])
+        models.append(model)
+    turned = models[0].retuned(second, 0.7)
+    ours, theirs = (m.predict(X[:40]) for m in (turned, models[1].retuned(second, 0.7)))
+    assert_allclose(ours.mean, theirs.mean, atol=1e-10)
+    assert_allclose(ours.variance, theirs.variance, atol=1e-10)
