@@ -53,8 +53,8 @@ class SelectionPolicy:
     candidates_per_review : int
         Candidates drawn for every `review_every` rows of a stationary stream; the value of the same prototypes.
     moved : float
-        A block that is this many times worse explained than the past on average is reviewed at once; above the
-        variation of blocks of a stationary stream. Set in version 0.1.
+        A block that is this many times worse explained than the past on average is reviewed at once. Set in
+        version 0.1; other values were not compared.
     most_moved : float
         The number of candidates grows with that ratio up to this; bounds the cost of a review.
     device_reviews, device_checks : int
