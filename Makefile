@@ -3,13 +3,14 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint reproduce bench docs clean
+.PHONY: help demo test lint reproduce bench docs note clean
 help:
 	@echo "make demo    simulate a robot arm, compare the methods, draw a picture (build/demo.png)"
 	@echo "make test    run the test suite"
 	@echo "make reproduce  run the paper's experiments (STREAMGP_DATA names the folder of the data; ARGS=--quick, …)"
 	@echo "make bench   run the peers beside streamgp (STREAMGP_DATA names the folder of the data; ARGS=…; installs PyTorch)"
 	@echo "make docs    build the documentation (build/docs/index.html)"
+	@echo "make note    print the technical note (build/note.pdf; needs Chromium)"
 	@echo "make lint    style, types and the import contract"
 	@echo "make clean   remove .venv and everything built"
 
@@ -47,6 +48,17 @@ bench: .venv/.bench-ready
 
 docs: .venv/.docs-ready
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+
+.PHONY: chromium
+chromium:
+	@test -n "$(CHROMIUM)" || { echo "Chromium prints the note and is not installed: apt install chromium (Debian, Ubuntu), or make note CHROMIUM=/path/to/chrome" >&2; exit 1; }
+
+note: chromium docs
+	"$(CHROMIUM)" --headless --no-sandbox --disable-gpu --no-first-run --user-data-dir=$(CURDIR)/build/chromium \
+		--print-to-pdf=build/note.pdf --no-pdf-header-footer file://$(CURDIR)/build/docs/note.html
+	@echo build/note.pdf
 
 lint: .venv/.dev-ready
 	$(BIN)/ruff check .

@@ -1,9 +1,13 @@
 """Sphinx: Markdown pages, furo, the API from docstrings, a gallery that runs. Warnings are errors (`make docs`)."""
 
+import sys
+from pathlib import Path
+
 import matplotlib as mpl
 
 from streamgp import __version__
 
+sys.path.insert(0, str(Path(__file__).parent))  # for mathml
 mpl.use("agg")  # or sphinx-gallery warns where there is no screen
 
 project = "streamgp"
@@ -15,11 +19,15 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "mathml",
 ]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "streamgp"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["math.css"]
 html_extra_path = ["reproduction.html"]
 exclude_patterns = ["_build", "gallery"]
 autodoc_typehints = "none"

@@ -115,15 +115,15 @@ def low_rank() -> Figure:
 
 
 def diverges() -> Figure:
-    """Return a figure: errors of Algorithm 3 as printed and of its projected variant, where the rank is too short."""
+    """Return a figure: errors of Algorithm 4 as printed and of its projected variant, where the rank is too short."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 8))
     y = np.sin(X[:, 0]) * X[:, 1] + np.cos(X[:, 2] + X[:, 3]) + 0.1 * rng.standard_normal(4000)
     kernel = SquaredExponential(3.0)
     figure, panel = panels(1, 3.2, width=7.0)
     for variant, colour, dash, label in (
-        ("literal", ORANGE, "--", "as printed: the past truncated, the new block not"),
-        ("projected", BLUE, "-", "projected: both"),
+        ("literal", ORANGE, "--", "as printed: exact cross-covariance, truncated inverse"),
+        ("projected", BLUE, "-", "projected: both in the span of U"),
     ):
         gp = StreamingGPRegressor(
             kernel, method="srmf", variant=variant, rank=60, noise=0.01, tune="none", random_state=0

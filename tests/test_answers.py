@@ -65,3 +65,16 @@ def test_a_negative_variance_is_counted_aloud_and_set_to_zero():
     with pytest.warns(NegativeVarianceWarning):
         _, cov = gp.predict(X, return_cov=True, latent=True)
     assert np.diag(cov).min() >= 0
+
+
+@pytest.mark.parametrize("method", ["srmf", "brmf"])
+def test_negative_variances_of_the_printed_algorithms_are_blamed_on_the_cross_covariance(method):
+    X, y = wave(120)
+    given = {"method": method, "variant": "literal", "rank": 15, "noise": 1e-3}
+    blame = r"120 of 120 .* divides by the noise what the factor leaves out of the cross-covariance"
+    gp = learned(X, y, 40, kernel=kernels.SquaredExponential(0.5), **given)
+    with pytest.warns(NegativeVarianceWarning, match=blame):
+        gp.predict(X, return_std=True)
+    gp = learned(X, y, 40, kernel=kernels.DistancePolynomial((0.0, 1.0)), **given)
+    with pytest.warns(NegativeVarianceWarning, match=r"not positive semi-definite.* of the cross-covariance"):
+        gp.predict(X, return_std=True)

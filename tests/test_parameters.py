@@ -85,7 +85,6 @@ def test_an_argument_out_of_range_is_named_with_the_rule(arguments, kind, words)
         (ParameterError, {"bounds": 3.0}),
         (ParameterError, {"initial_batches": 0}),
         (KernelError, {"kernel": "polynomial"}),
-        (ParameterError, {"kernel": kernels.DistancePolynomial(), "method": "srmf", "variant": "literal"}),
     ],
     ids=str,
 )

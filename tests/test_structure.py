@@ -4,14 +4,14 @@ import ast
 from pathlib import Path
 
 import streamgp
-from streamgp.methods import base, exact, pivot_state, pivoted, recursive, spectral, weighted
+from streamgp.methods import base, exact, parts, pivot_state, pivoted, printed, recursive, spectral, weighted
 
 SOURCE = Path(streamgp.__file__).parent
 TREES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
 OUTSIDE_METHODS = {name: tree for name, tree in TREES.items() if not name.startswith("methods/")}
 STATES = {
     kind.__name__
-    for module in (base, exact, pivot_state, pivoted, recursive, spectral, weighted)
+    for module in (base, exact, parts, pivot_state, pivoted, printed, recursive, spectral, weighted)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, base.State)
 }
@@ -50,7 +50,7 @@ def code_lines(function):
 
 def test_the_states_are_known_to_this_test():
     assert {"State", "MergeableState", "PivotedState", "ExactState", "RecursiveState"} <= STATES
-    assert {"SpectralState", "WeightedState"} <= STATES
+    assert {"SpectralState", "PartwiseState", "WeightedState", "PrintedWeightedState"} <= STATES
 
 
 def test_nobody_outside_methods_asks_a_state_for_its_type():

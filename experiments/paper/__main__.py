@@ -1,10 +1,10 @@
-"""Run the paper's experiments: three tables, eight figures, Theorem 1 and the claims of cost.
+"""Run the paper's experiments: three tables, eight figures, Theorem III.1, and what its numbers are consistent with.
 
-    python -m experiments.paper [--quick] [--set NAME] [--data FOLDER] [--output FOLDER] [--seed NUMBER]
+    python -m experiments.paper [--quick] [--only PART] [--jobs N] [--output FOLDER | --kept] [--data FOLDER]
 
 Both protocols: the paper's, in which only the first batch has labels and the model learns its own predictions, and the
-prequential one, in which labels arrive after prediction. Every method of the paper, and `pivoted`. Results are saved
-after each run; the report puts ours beside the paper's.
+prequential one, in which labels arrive after prediction. Results are saved as they come, and an interrupted run
+continues; the report is made of what there is. Times are taken at the end, one run after the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import datetime
 import hashlib
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -22,14 +22,35 @@ import scipy
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-import streamgp
 from experiments import common
-from streamgp import __version__
-from streamgp.datasets import Dataset
 from streamgp.errors import StreamGPError
 
-from . import run_all, write_page
-from .cells import FIXED, ROWS, Store
+from .page import write_page
+from .results import Results
+from .sources import commit
+from .store import Store
+from .tasks import ROWS, Task, all_tasks, run_all
+
+KEPT = [
+    common.ROOT / "experiments" / "results" / "reproduction.json",
+    common.ROOT / "docs" / "reproduction.html",
+    common.ROOT / "docs" / "reproduction.md",
+]
+GROUPS = {
+    "tables": "errors of Tables I to III",
+    "times": "times of Tables I to III, one run after the other",
+    "studies": "ablation, Theorem III.1, step 13",
+    "sweep": "settings that are consistent with Table I",
+}
+
+
+def part_of(task: Task) -> str:
+    """Return the part of the run that a task belongs to."""
+    if task.alone:
+        return "times"
+    if task.group.startswith("sweep"):
+        return "sweep"
+    return "studies" if task.group in ("ablation", "theorem", "step 13") else "tables"
 
 
 @common.command(__doc__)
@@ -46,74 +67,102 @@ from .cells import FIXED, ROWS, Store
     "--set", "sets", multiple=True, type=click.Choice(tuple(ROWS)), default=("abalone", "sarcos"),
     show_default=True, help="Data set; may be repeated. The simulated arm needs no file.",
 )  # fmt: skip
-@click.option("--quick", is_flag=True, help="The first 1,000 rows of each set only.")
 @click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of every random draw."
+    "--only", "parts", multiple=True, type=click.Choice(tuple(GROUPS)), default=tuple(GROUPS),
+    show_default=True, help="; ".join(f"{name}: {what}" for name, what in GROUPS.items()) + ". May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--kept",
+    is_flag=True,
+    help="Go on with the kept results, experiments/results/reproduction.json, and write the report to docs/.",
 )
-def reproduce(output: Path, folder: Path | None, sets: Sequence[str], quick: bool, seed: int) -> None:
+@click.option("--quick", is_flag=True, help="The first 1,000 rows of each set only; compared with nothing.")
+@click.option(
+    "--page", "page_only", is_flag=True, help="Run nothing: write the report of the results there are."
+)
+@click.option("--again", is_flag=True, help="Run again what was made with code that has changed since.")
+@click.option(
+    "--jobs", default=os.cpu_count() or 1, show_default="the number of cores", type=click.IntRange(1),
+    help="Processes for what is not timed, each with one BLAS thread; a job on Sarcos needs up to 3 GB.",
+)  # fmt: skip
+@click.option("--device", default=None, help="Where PyTorch solves for Table II, 'cuda' say; not for times.")
+def reproduce(
+    output: Path,
+    folder: Path | None,
+    sets: Sequence[str],
+    parts: Sequence[str],
+    kept: bool,
+    quick: bool,
+    page_only: bool,
+    again: bool,
+    jobs: int,
+    device: str | None,
+) -> None:
     """Run what is not in the output folder yet, then write the report."""
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
-        data = {name: common.load_whole(name, folder) for name in dict.fromkeys(sets)}
-        output.mkdir(parents=True, exist_ok=True)
-        store = Store(output / "results.json", _about(data, quick, seed))
-        with Progress(*columns, console=console, transient=True) as bars:
+        about = _about(sets, folder, quick)
+        tasks = [
+            t for name in dict.fromkeys(sets) for t in all_tasks(name, quick=quick) if part_of(t) in parts
+        ]
+        paths = KEPT if kept else [output / name for name in ("results.json", "report.html", "tables.md")]
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        store = Store(paths[0], about)
+        store.begin(_made(device))
+        if again:
+            store.remove(task.key for task in Results(store.content).stale_tasks())
+        if page_only:
+            tasks = []
+        with Progress(*columns, console=console) as bars:
+            counts = {part: sum(part_of(t) == part for t in tasks) for part in GROUPS if part in parts}
+            rows = {part: bars.add_task(GROUPS[part], total=n) for part, n in counts.items()}
 
-            def started(name: str, batches: int) -> Callable[[], None]:
-                task = bars.add_task(name, total=batches)
-                done = 0
+            def done(task: Task) -> None:
+                bars.advance(rows[part_of(task)])
 
-                def advance() -> None:
-                    nonlocal done
-                    done += 1
-                    bars.advance(task)
-                    if done >= batches:
-                        bars.update(task, visible=False)
-
-                return advance
-
-            run_all(store, data, quick=quick, seed=seed, started=started)
-        page, tables = write_page(store.content, output)
+            try:
+                given = {"folder": str(folder or ""), "jobs": jobs, "done": done, "device": device}
+                run_all(store, tasks, **given)
+            finally:
+                store.save()
+        write_page(store.content, *paths[1:])
     except StreamGPError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"cannot write {error.filename or output}: {error.strerror}") from error
-    console.print(f"results: {store.path}\nreport:  {page}\ntables:  {tables}")
+    console.print("results: {}\nreport:  {}\ntables:  {}".format(*paths))
 
 
-def _about(data: dict[str, Dataset], quick: bool, seed: int) -> dict[str, object]:
-    """Return what was run, on what data and machine, and when."""
-    sources = {name: dataset.source for name, dataset in data.items()}
-    marks = {
-        name: hashlib.sha256(dataset.X.tobytes() + dataset.y.tobytes()).hexdigest()[:16]
-        for name, dataset in data.items()
+def _about(sets: Sequence[str], folder: Path | None, quick: bool) -> dict[str, object]:
+    """Return what is run, on what data."""
+    data = {name: common.load_whole(name, folder) for name in dict.fromkeys(sets)}
+    return {
+        "quick": quick,
+        "rows": {name: ROWS[name] for name in data},
+        "sources": {name: dataset.source for name, dataset in data.items()},
+        "data": {
+            name: hashlib.sha256(dataset.X.tobytes() + dataset.y.tobytes()).hexdigest()[:16]
+            for name, dataset in data.items()
+        },
     }
-    fixed = "; ".join(f"{name} {FIXED[name][0]:g}√d and {FIXED[name][1]:g}" for name in data)
-    lines = [
-        "Data: " + "; ".join(f"{name}: {source}" for name, source in sources.items()) + ".",
-        f"streamgp {__version__}, NumPy {numpy.__version__}, SciPy {scipy.__version__}, Python "
-        f"{platform.python_version()}, {common.processor()}, {os.cpu_count()} cores, {datetime.date.today()}.",
-        "Table I: squared exponential of fixed hyperparameters, which the paper does not give; ours were chosen "
-        f"in hindsight from the grid in the figures at the end (length-scale and noise, in units of the first batch: "
-        f"{fixed}). 'Tuned once': on the first batch alone, "
-        "without hindsight.",
-        "Batches of 100, rank 50 for the paper's methods, 500 for pivoted. RMSE is the mean over batches, as in the "
-        "paper; seconds are for predicting, learning and tuning a batch. Self-training is the paper's protocol: only "
-        "the first batch has labels. 'Labels known': each batch is predicted, then learned with its labels.",
-    ]
-    if quick:
-        lines.append("A quick run: the first 1,000 rows of each set only, not to be compared with the paper.")
-    settings = {"quick": quick, "seed": seed, "sets": sources, "data": marks, "version": __version__}
-    return {"lines": lines, "settings": settings | {"code": _digest_of_code()}}
 
 
-def _digest_of_code() -> str:
-    """Return a digest of the library and of these experiments: results of two states of the code are never mixed."""
-    folders = (Path(streamgp.__file__).parent, Path(__file__).parent)
-    paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-    source = b"".join(path.read_bytes() for path in [*paths, Path(common.__file__)])
-    return hashlib.sha256(source).hexdigest()[:16]
+def _made(device: str | None) -> dict[str, str]:
+    """Return the commit, the versions and the machine of this run."""
+    machine = f"{common.processor()}, {os.cpu_count()} cores"
+    if device:
+        import torch
+
+        machine += f", {torch.cuda.get_device_name()} for Table II, PyTorch {torch.__version__}"
+    versions = f"NumPy {numpy.__version__}, SciPy {scipy.__version__}, Python {platform.python_version()}"
+    return {
+        "commit": commit(),
+        "date": str(datetime.date.today()),
+        "versions": versions,
+        "machine": machine,
+    }
 
 
 if __name__ == "__main__":

@@ -93,12 +93,17 @@ def _clipped(learner: Learner, X: Array, variance: Array) -> Array:
     rounding = 10 * state.rank**0.5 * eps(X) * prior
     negative = int(xp.sum(xp.astype(variance < -rounding, xp.int64)))
     if negative:
+        reasons = []
         if not state.kernel.positive_semidefinite:
-            reason = "the kernel is not positive semi-definite; BrownianPolynomial is its valid sibling"
-        elif learner.settings.variant == "literal":
-            reason = "the rank is too short for variant='literal'; use 'projected'"
-        else:
-            reason = f"rounding of {X.dtype}; raise the noise, or give float64 data"
+            reasons.append(
+                "the kernel is not positive semi-definite; BrownianPolynomial is its valid sibling"
+            )
+        if learner.settings.variant == "literal":
+            reasons.append(
+                "variant='literal' divides by the noise what the factor leaves out of the cross-covariance; raise "
+                "rank or noise, or use 'projected'"
+            )
+        reason = ". And ".join(reasons) or f"rounding of {X.dtype}; raise the noise, or give float64 data"
         warnings.warn(
             f"{negative} of {variance.shape[0]} predicted variances were negative, the lowest "
             f"{float(xp.min(variance)):g}, and were set to zero: {reason}",

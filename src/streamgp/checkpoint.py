@@ -23,7 +23,18 @@ from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
 from .gp import features, normal_equations, posterior
 from .learner import FirstRows, Learner
-from .methods import exact, pivot_selection, pivot_state, pivoted, recursive, rows, spectral, weighted
+from .methods import (
+    exact,
+    parts,
+    pivot_selection,
+    pivot_state,
+    pivoted,
+    printed,
+    recursive,
+    rows,
+    spectral,
+    weighted,
+)
 from .methods.base import Recent
 from .online import calibration, history, outliers
 from .tuning import reservoir, schedule
@@ -41,7 +52,8 @@ _CLASSES: dict[str, type] = {
         history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, exact.Panel, recursive.RecursiveState,
-        spectral.SpectralState, spectral.SpectralConfig, weighted.WeightedState, weighted.Part,
+        spectral.SpectralState, spectral.SpectralConfig,
+        weighted.WeightedState, printed.PrintedWeightedState, parts.Part,
         features.Pivots, features.Quadratic, lowrank.Factor,
         normal_equations.NormalEquations, posterior.Posterior, posterior.Conditioned,
         kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,

@@ -154,7 +154,7 @@ def bordered_eigh(
 ) -> Factor:
     """Algorithm 3 as printed: factor K̄, which keeps B (n, b) whole beside the truncated past.
 
-    K̄ is indefinite whenever the past was truncated by more than rounding; see `sequential_step`.
+    K̄ is indefinite, even where K is positive semi-definite, if B leaves the span of the past's U (docs/note.md).
     """
     return randomized_eigh(Bordered(factor, B, C), rank, oversampling, seed, like=B)
 

@@ -73,8 +73,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
     memory : {"bounded", "rows"}
         The rows that new pivots learn from: the last 500, or all (pivoted).
     variant : {"projected", "literal"}
-        "literal" is the paper's algorithm as printed (srmf, brmf): unstable for srmf when the rank is short; for brmf
-        it only means the exact cross-covariance in predictions.
+        "literal" is the paper's algorithms as printed (srmf, brmf), Algorithm 5 where weights are tuned: the exact
+        cross-covariance beside the inverse of a truncated matrix. Errors grow like 1/noise where the rank is short.
     refactor : bool
         Factor from scratch at each batch (nrmf), as the paper does.
     basis : array (m, d), optional

@@ -5,12 +5,13 @@ import pytest
 
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
-from streamgp.errors import KernelError, ParameterError
+from streamgp.errors import KernelError
 from streamgp.methods import empty_state
 from streamgp.methods.base import MergeableState, State
 from streamgp.methods.exact import ExactState
 from streamgp.methods.factory import NOISE_FLOOR, gathers
 from streamgp.methods.pivoted import PivotedState
+from streamgp.methods.printed import PrintedWeightedState
 from streamgp.methods.recursive import RecursiveState
 from streamgp.methods.spectral import SpectralState
 from streamgp.methods.weighted import WeightedState
@@ -39,6 +40,17 @@ TABLE = [
     *((m, TUNED, k, WeightedState) for m in ("srmf", "brmf") for k in (POLYNOMIAL, INDEFINITE)),
     *((m, FIXED, k, SpectralState) for m in ("srmf", "brmf") for k in (AFFINE, POLYNOMIAL, INDEFINITE)),
     *((m, {"variant": "literal", **FIXED}, INDEFINITE, SpectralState) for m in ("srmf", "brmf")),
+    *(
+        (m, {"variant": "literal", "tune": t}, INDEFINITE, PrintedWeightedState)
+        for m in ("srmf", "brmf")
+        for t in MODES
+        if t != "none"
+    ),
+    *(
+        (m, {"variant": "literal", **TUNED}, k, PrintedWeightedState)
+        for m in ("srmf", "brmf")
+        for k in (AFFINE, POLYNOMIAL)
+    ),
     *((m, {"variant": "literal", **TUNED}, STATIONARY, SpectralState) for m in ("srmf", "brmf")),
 ]
 
@@ -62,13 +74,6 @@ def test_a_state_can_be_merged_where_the_parameters_say_so(method):
 def test_inducing_points_of_an_indefinite_kernel_are_refused_with_the_method_that_takes_it(method):
     with pytest.raises(KernelError, match=f"method='{method}' needs a positive semi-definite kernel.*'srmf'"):
         empty_state(Settings(method=method), INDEFINITE, 0.1, X, Y)
-
-
-@pytest.mark.parametrize("method", ["srmf", "brmf"])
-@pytest.mark.parametrize("kernel", [AFFINE, POLYNOMIAL, INDEFINITE], ids=str)
-def test_the_literal_variant_refuses_to_tune_weights(method, kernel):
-    with pytest.raises(ParameterError, match="variant='literal' has fixed weights"):
-        empty_state(Settings(method=method, variant="literal"), kernel, 0.1, X, Y)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -13,6 +13,7 @@ from streamgp.errors import InputTypeError
 from streamgp.evaluation import self_training
 from streamgp.gp.posterior import log_density
 from streamgp.methods.exact import ExactState
+from streamgp.methods.printed import PrintedWeightedState
 from streamgp.methods.spectral import SpectralConfig, SpectralState
 from streamgp.methods.weighted import WeightedState
 from streamgp.online import history
@@ -60,7 +61,7 @@ def test_at_full_rank_the_evidence_of_every_method_is_the_density_of_the_exact_c
 
 @pytest.mark.parametrize("kernel", [*AFFINE[3:], kernels.DistancePolynomial((0.0, 0.03, 0.01))], ids=str)
 @pytest.mark.parametrize("sequential", [True, False])
-@pytest.mark.parametrize("kind", [SpectralState, WeightedState])
+@pytest.mark.parametrize("kind", [SpectralState, WeightedState, PrintedWeightedState])
 def test_at_full_rank_the_evidence_of_affine_kernels_is_the_density_of_the_exact_covariance(
     kernel, sequential, kind
 ):

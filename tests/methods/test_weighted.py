@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from conftest import wave
-from streamgp import kernels
+from conftest import DATA, wave
+from streamgp import StreamingGPRegressor, kernels
+from streamgp.datasets import load_abalone
+from streamgp.evaluation import prequential
 from streamgp.methods.exact import ExactState
 from streamgp.methods.spectral import SpectralConfig
 from streamgp.methods.weighted import WeightedState
@@ -48,3 +50,28 @@ def test_new_weights_equal_having_had_them_from_the_start(sequential):
     ours, theirs = (m.predict(X[:40]) for m in (turned, models[1].retuned(second, 0.7)))
     assert_allclose(ours.mean, theirs.mean, atol=1e-10)
     assert_allclose(ours.variance, theirs.variance, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["srmf", "brmf"])
+@pytest.mark.filterwarnings("ignore::streamgp.errors.NegativeVarianceWarning")
+def test_abalone_weights_are_tuned_where_the_printed_algorithm_fails_though_it_tunes_them_alike(method):
+    """The numbers of docs/architecture.md: rank 50, the first 2,000 rows."""
+    if not (DATA / "abalone.data").exists():
+        pytest.skip(f"real data is not there: {DATA}")
+    data, errors, weights = load_abalone(DATA), {}, {}
+    for variant in ("projected", "literal"):
+        gp = StreamingGPRegressor(
+            kernels.DistancePolynomial((1.0, 1.0, 1.0)),
+            method=method,
+            variant=variant,
+            rank=50,
+            tune="continuous",
+            objective="training_error",
+            random_state=0,
+        )
+        records = list(prequential(gp, data.X[:2000], data.y[:2000, 0], 100))
+        errors[variant] = np.sqrt(np.mean([r.rmse**2 for r in records if r.rmse is not None]))
+        weights[variant] = gp.kernel_.amounts
+    assert errors["projected"] < 2.6
+    assert errors["literal"] > 10
+    assert_allclose(weights["literal"], weights["projected"], rtol=0.7)

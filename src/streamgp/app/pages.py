@@ -11,7 +11,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: auto; pad
 .wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0; font-size: .9rem }
 th, td { border-bottom: 1px solid #ccc; padding: .3rem .6rem; text-align: left; vertical-align: top }
-@media (min-width: 40.01rem) { td:last-child { min-width: 14rem } }
+@media (min-width: 40.01rem) { td:last-child:not(.n) { min-width: 14rem } }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption { font-size: .9rem; color: #444 }
 @media (max-width: 40rem) {
@@ -52,12 +52,20 @@ def picture(caption: str, png: bytes) -> str:
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str]) -> str:
     """Return a table with numbers aligned right; on a phone each row is a block of column heads and values."""
+    numeric = [i > 0 and all(_is_number(row[i]) for row in rows) for i in range(len(head))]
 
     def cell(tag: str, i: int, value: str) -> str:
-        kind = ' class="n"' if 0 < i < len(head) - (head[-1] == "verdict") else ""
+        kind = ' class="n"' if numeric[i] else ""
         name = f' data-head="{html.escape(head[i])}"' if tag == "td" else ""
         return f"<{tag}{kind}{name}>{html.escape(value)}</{tag}>"
 
     lines = ["".join(cell("th", i, v) for i, v in enumerate(head))]
     lines += ["".join(cell("td", i, v) for i, v in enumerate(row)) for row in rows]
     return '<div class="wide"><table>' + "".join(f"<tr>{line}</tr>" for line in lines) + "</table></div>"
+
+
+def _is_number(value: str) -> bool:
+    """Return whether a cell is a number, perhaps with a unit, an interval or a dash for none."""
+    return len(value) <= 24 and (
+        not value or value[0] in "–−-<" or value[0].isdigit() or value == "overflows"
+    )

@@ -1,27 +1,29 @@
 """Which state serves which method: decided here and nowhere else.
 
-==========  ==================================================  =================
+==========  ==================================================  ====================
 `method`    where                                               state
-==========  ==================================================  =================
+==========  ==================================================  ====================
 pivoted                                                         PivotedState
 nrmf                                                            ExactState
 rgp         basis given, or `rank` rows to choose it from       RecursiveState
 rgp         fewer rows so far                                   ExactState
 srmf, brmf  kernel affine in weights that are tuned             WeightedState
+srmf, brmf  the same with variant="literal"                     PrintedWeightedState
 srmf, brmf  every other kernel, or tune="none"                  SpectralState
-==========  ==================================================  =================
+==========  ==================================================  ====================
 """
 
 from __future__ import annotations
 
 from .._arrays import Array
-from ..errors import KernelError, ParameterError
+from ..errors import KernelError
 from ..kernels import Affine, Kernel
 from ..parameters import Settings, basis_points
 from .base import State
 from .exact import ExactState
 from .pivot_state import WINDOW, PivotedConfig
 from .pivoted import PivotedState
+from .printed import PrintedWeightedState
 from .recursive import RecursiveState
 from .spectral import SpectralConfig, SpectralState
 from .weighted import WeightedState
@@ -36,19 +38,11 @@ def gathers(settings: Settings, n_rows: int) -> bool:
 
 
 def check_kernel_for(settings: Settings, kernel: Kernel) -> None:
-    """Raise KernelError or ParameterError where the method cannot use this kernel."""
+    """Raise KernelError where the method cannot use this kernel."""
     if settings.method in ("pivoted", "rgp") and not kernel.positive_semidefinite:
         raise KernelError(
             f"method={settings.method!r} needs a positive semi-definite kernel, not {kernel}; use 'srmf'"
         )
-    if settings.variant == "literal" and _tunes_weights(settings, kernel):
-        raise ParameterError(
-            "variant='literal' has fixed weights; tune them with 'projected', or tune='none'"
-        )
-
-
-def _tunes_weights(settings: Settings, kernel: Kernel) -> bool:
-    return settings.method in ("srmf", "brmf") and settings.tune != "none" and isinstance(kernel, Affine)
 
 
 def empty_state(
@@ -79,6 +73,7 @@ def empty_state(
         return RecursiveState.empty(kernel, noise, rank, basis, y, seed=seed)
     literal = settings.variant == "literal"
     spectral = SpectralConfig(rank, settings.oversampling, settings.seed, method == "srmf", literal)
-    if isinstance(kernel, Affine) and _tunes_weights(settings, kernel):
-        return WeightedState.empty(spectral, kernel, noise, X, y)
+    if isinstance(kernel, Affine) and settings.tune != "none":
+        kind = PrintedWeightedState if literal else WeightedState
+        return kind.empty(spectral, kernel, noise, X, y)
     return SpectralState.empty(spectral, kernel, noise, X, y)

@@ -207,7 +207,11 @@ class SpectralState(SteppedState):
         return replace(found, features=projection)
 
     def _predict_exact_cross(self, X: Array, variance: bool, covariance: bool) -> Prediction:
-        """Algorithm 4, steps 10 and 11: eq. (1) with the inverse of eq. (2), σ⁻²(I − U diag(S/(S + σ²)) Uᵀ)."""
+        """Algorithm 4, steps 10 and 11: eq. (1) with the inverse of eq. (2), σ⁻²(I − U diag(S/(S + σ²)) Uᵀ).
+
+        This is the projected prediction with σ⁻²k_⊥ᵀy_⊥ added to the mean and σ⁻²‖k_⊥‖² subtracted from the variance,
+        where k_⊥ and y_⊥ are what U does not span: an error of order 1/σ² for any factor that is cut short.
+        """
         xp, F = namespace(X), double(self._features.basis())
         cross = double(self.kernel.block(X, self.X))
         mean = cross @ ((self.y - F @ self.posterior.weights) / self.noise)
