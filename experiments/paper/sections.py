@@ -68,8 +68,14 @@ def _protocol(results: Results, _: bool) -> Iterator[Block]:
     ]
     yield "Made with: " + ". ".join(machines) + ". Times are those of the machine with 2 cores."
     missing, stale = results.missing(), results.stale()
+    hours: dict[str, float] = {}
+    for key, kept in results.tasks.items():
+        group = key.split(" | ")[0].removeprefix("time ").removeprefix("ours ").partition(" ")[0]
+        part = f"Table {group}" if group in ("I", "II", "III") else group
+        hours[part] = hours.get(part, 0.0) + kept["seconds"] / 3600
+    shares = ", ".join(f"{part} {value:.2f}" for part, value in sorted(hours.items()))
     yield (
-        f"{len(results.tasks):,} runs took {results.seconds() / 3600:.1f} hours of processor time together"
+        f"{len(results.tasks):,} runs took {results.seconds() / 3600:.1f} hours one after another (hours: {shares})"
         + (f"; {missing:,} were not run." if missing else ".")
     )
     if stale:

@@ -30,13 +30,11 @@ class Store:
                 raise DataError(
                     f"{path} holds results of other settings or data; remove it or give another --output"
                 )
-        self._made = -1
+        self._made: dict[str, str] = {}
 
     def begin(self, made: dict[str, str]) -> None:
         """Set the commit, machine and versions with which further tasks are run."""
-        if made not in self.content["made"]:
-            self.content["made"].append(made)
-        self._made = self.content["made"].index(made)
+        self._made = made
 
     def has(self, key: str) -> bool:
         """Return whether a task was run."""
@@ -49,7 +47,10 @@ class Store:
 
     def add(self, key: str, found: dict[str, Any]) -> None:
         """Keep the result of a task."""
-        self.content["tasks"][key] = found | {"made": self._made}
+        known = self.content["made"]
+        if self._made not in known:
+            known.append(self._made)
+        self.content["tasks"][key] = found | {"made": known.index(self._made)}
         if time.monotonic() - self._saved > EVERY:
             self.save()
 

@@ -26,7 +26,7 @@ def claims(results: Results, _: bool) -> Iterator[Block]:
         "The paper states neither k nor p nor its hyperparameters, so single cells cannot be compared; patterns "
         "can. A claim **holds**, **holds in part** (on one set, or at some starts), **fails**, or **cannot be "
         "told** where settings that are consistent with the paper's own baseline disagree about it. ± is half the "
-        "95 % interval of the mean over ten seeds; NRMF and RGP with a full basis have no randomness."
+        "95 % interval of the mean over ten seeds; NRMF has no randomness."
     )
     rows = [[p.claim, p.where, p.verdict, p.found] for p in patterns(results)]
     yield Table("", ["the paper's claim", "where", "verdict", "what was found"], rows)
