@@ -15,7 +15,8 @@ from .sections import Figure, Section, Table, sections
 
 TITLE = "The paper, run again"
 _STYLE = """
-nav ol { columns: 18rem; padding-left: 1.2rem } nav li { margin: .15rem 0 }
+nav ol { columns: 20rem; column-gap: 2.5rem; padding-left: 1.2rem }
+@media (min-width: 40.01rem) { td:first-child { min-width: 9rem } } nav li { margin: .15rem 0 }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(max(330px, 40%), 1fr)); gap: .5rem 1.5rem }
 .figures figure { margin: .5rem 0; max-width: 420px } .figures img { width: 100% }
 body { max-width: 72rem } p { max-width: 60rem } h3 { font-size: 1rem; margin: 1.5rem 0 -.5rem }
