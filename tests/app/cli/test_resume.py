@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import time
 
 import numpy as np
@@ -10,6 +9,15 @@ import pytest
 
 import streamgp
 from app.helpers import process, random_rows, run, state, write_csv, write_formats
+
+
+def written(path, times, child):
+    """Wait until a process has replaced a file so many times, or has ended."""
+    last, seen = path.stat().st_mtime_ns if path.exists() else 0, 0
+    while seen < times and child.poll() is None:
+        now = path.stat().st_mtime_ns if path.exists() else 0
+        seen, last = seen + (now != last), now
+        time.sleep(0.0005)
 
 
 @pytest.mark.parametrize("end", ["csv", "jsonl", "parquet"])
@@ -23,26 +31,19 @@ def test_a_killed_run_resumes_with_no_row_lost_or_learned_twice(tmp_path, end):
             "--output", tmp_path / f"{name}.csv", "--checkpoint", tmp_path / f"{name}.gp",
         )  # fmt: skip
 
-    began = time.perf_counter()
     with process(*command("whole")) as child:
         assert child.wait() == 0, child.stderr.read()
-    took = time.perf_counter() - began
     rng = np.random.default_rng(0)
-    kills = 0
-    while True:
+    for _ in range(5):
+        # Killed after a few of 30 checkpoints, at any moment until the next one.
         child = process(*command("killed"))
-        try:
-            # Relative to the time of a whole run, so that most kills fall in its middle on any machine.
-            code = child.wait(timeout=rng.uniform(0.2, 0.6) * took if kills < 5 else None)
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-            child.communicate()
-            kills += 1
-            continue
-        assert code == 0, child.communicate()
+        written(tmp_path / "killed.gp", int(rng.integers(1, 6)), child)
+        time.sleep(rng.uniform(0, 0.02))
+        child.send_signal(signal.SIGKILL)
         child.communicate()
-        break
-    assert kills
+        assert child.returncode == -signal.SIGKILL
+    with process(*command("killed")) as child:
+        assert child.wait() == 0, child.stderr.read()
     assert (tmp_path / "killed.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert state(tmp_path / "killed.gp") == {**state(tmp_path / "whole.gp")}
 
