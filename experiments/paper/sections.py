@@ -32,6 +32,7 @@ def sections(results: Results, *, with_figures: bool) -> list[Section]:
         ("theorem", "Theorem III.1 over many draws", studies.theorem),
         ("step-13", "Step 13 of Algorithm 5 has its minimum at infinity", studies.step_13),
         ("cost", "What a batch costs as rows pass", studies.cost),
+        ("ablation", "Factor and cross-covariance over ranks and noises", studies.whole_ablation),
         ("protocol", "Protocol, data, machine, state of the results", _protocol),
     )
     out = []
