@@ -29,11 +29,11 @@ from .page import write_page
 from .results import Results
 from .sources import commit
 from .store import Store
-from .tasks import ROWS, Task, all_tasks, run_all
+from .tasks import QUICK_ROWS, ROWS, Task, all_tasks, run_all
 
 KEPT = [
     common.ROOT / "experiments" / "results" / "reproduction.json",
-    common.ROOT / "docs" / "reproduction.html",
+    common.ROOT / "docs" / "reproduction-figures.html",
     common.ROOT / "docs" / "reproduction.md",
 ]
 GROUPS = {
@@ -50,7 +50,7 @@ def part_of(task: Task) -> str:
         return "times"
     if task.group.startswith("sweep"):
         return "sweep"
-    return "studies" if task.group in ("ablation", "theorem", "step 13") else "tables"
+    return "studies" if task.group in ("ablation", "constant", "theorem", "step 13") else "tables"
 
 
 @common.command(__doc__)
@@ -78,9 +78,16 @@ def part_of(task: Task) -> str:
 )
 @click.option("--quick", is_flag=True, help="The first 1,000 rows of each set only; compared with nothing.")
 @click.option(
-    "--page", "page_only", is_flag=True, help="Run nothing: write the report of the results there are."
+    "--page",
+    "page_only",
+    is_flag=True,
+    help="Run nothing: write the report of the results there are (the data are needed all the same).",
 )
-@click.option("--again", is_flag=True, help="Run again what was made with code that has changed since.")
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Run again what of the chosen parts was made with code or arguments that have changed.",
+)
 @click.option(
     "--jobs", default=os.cpu_count() or 1, show_default="the number of cores", type=click.IntRange(1),
     help="Processes for what is not timed, each with one BLAS thread; a job on Sarcos needs up to 3 GB.",
@@ -111,10 +118,13 @@ def reproduce(
             path.parent.mkdir(parents=True, exist_ok=True)
         store = Store(paths[0], about)
         store.begin(_made(device))
-        if again:
-            store.remove(task.key for task in Results(store.content).stale_tasks())
+        known = {task.key for name in sets for task in all_tasks(name, quick=quick)}
+        store.remove(key for key in store.content["tasks"] if key not in known)
         if page_only:
             tasks = []
+        elif again:
+            stale, chosen = Results(store.content).stale_tasks(), {task.key for task in tasks}
+            store.remove(task.key for task in stale if task.key in chosen)
         with Progress(*columns, console=console) as bars:
             counts = {part: sum(part_of(t) == part for t in tasks) for part in GROUPS if part in parts}
             rows = {part: bars.add_task(GROUPS[part], total=n) for part, n in counts.items()}
@@ -140,7 +150,7 @@ def _about(sets: Sequence[str], folder: Path | None, quick: bool) -> dict[str, o
     data = {name: common.load_whole(name, folder) for name in dict.fromkeys(sets)}
     return {
         "quick": quick,
-        "rows": {name: ROWS[name] for name in data},
+        "rows": {name: min(ROWS[name], QUICK_ROWS) if quick else ROWS[name] for name in data},
         "sources": {name: dataset.source for name, dataset in data.items()},
         "data": {
             name: hashlib.sha256(dataset.X.tobytes() + dataset.y.tobytes()).hexdigest()[:16]

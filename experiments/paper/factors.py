@@ -167,11 +167,11 @@ def table_one(data: Dataset, *, rows: int, setting: Setting, seed: int) -> dict[
 
 
 def ablation(
-    data: Dataset, *, rows: int, kind: str, rank: int, length: float, noises: Sequence[float]
+    data: Dataset, *, rows: int, kind: str, rank: int, length: float, noises: Sequence[float], draw: int
 ) -> dict[str, Any]:
     """Return mean RMSE and share of negative variances by protocol, cross-covariance and noise, for one factor."""
     stream = stream_of(data, rows)
-    found = run_variants(stream, kernel_matrix(stream, length), kind, (rank, 10), noises, seed=0)
+    found = run_variants(stream, kernel_matrix(stream, length), kind, (rank, 10), noises, draw)
     return {key: {"rmse": mean_of(run["rmse"]), "negative": run["negative"]} for key, run in found.items()}
 
 
@@ -196,3 +196,10 @@ def _first_batch(stream: Stream, K: np.ndarray, noise: float) -> float:
     weights = np.linalg.solve(K[:BATCH, :BATCH] + noise * np.eye(BATCH), stream.y[:BATCH])
     error = stream.scale * (K[BATCH:, :BATCH] @ weights - stream.y[BATCH:])
     return float(np.mean(np.sqrt(np.mean(error.reshape(-1, BATCH) ** 2, axis=1))))
+
+
+def constant(data: Dataset, *, rows: int) -> float:
+    """Return the mean RMSE of predicting the mean of the first batch."""
+    stream = stream_of(data, rows)
+    errors = np.sqrt(np.mean(stream.y[BATCH:].reshape(-1, BATCH) ** 2, axis=1))
+    return float(stream.scale * np.mean(errors))

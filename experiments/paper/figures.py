@@ -28,7 +28,10 @@ _TEXT = {
 class Picture:
     """One panel, drawn under the text sizes above, then written as SVG."""
 
-    def __init__(self, title: str, xlabel: str, ylabel: str, height: float = HEIGHT) -> None:
+    def __init__(
+        self, title: str, xlabel: str, ylabel: str, height: float = HEIGHT, *, grid: bool = True
+    ) -> None:
+        self.grid = grid
         try:
             import matplotlib as mpl
             from matplotlib.figure import Figure
@@ -45,7 +48,9 @@ class Picture:
         with self._settings(_TEXT):
             if legend:
                 self.axes.legend(frameon=False, loc=legend, **options)
-            self.axes.grid(visible=True, alpha=0.25)
+            self.axes.grid(visible=False)
+            if self.grid:
+                self.axes.grid(visible=True, alpha=0.25)
             out = io.StringIO()
             self._figure.savefig(out, format="svg", metadata={"Date": None})
         return out.getvalue()
@@ -107,14 +112,16 @@ def heat(
     title: str,
     labels: tuple[str, str],
     low: float | None = None,
+    marked: Sequence[tuple[int, int]] = (),
 ) -> str:
     """Return a table of errors as coloured cells with their numbers; `labels` are those of the axes, x first.
 
-    Colours go from `low`, the least value if it is not given, to 30 times that.
+    Colours go from `low`, the least value if it is not given, to 30 times that; cells (row, column) that are `marked`
+    have a frame.
     """
     from matplotlib.colors import LogNorm
 
-    picture = Picture(title, labels[0], labels[1], height=0.55 + 0.27 * len(rows) + 0.55)
+    picture = Picture(title, labels[0], labels[1], height=0.55 + 0.27 * len(rows) + 0.55, grid=False)
     finite = np.where(np.isfinite(values), values, 1e6)
     low = float(finite.min()) if low is None else low
     clipped = np.clip(finite, low, 30 * low)
@@ -129,8 +136,15 @@ def heat(
             picture.axes.text(j, i, shown, ha="center", va="center", color=colour, fontsize=7)
     picture.axes.set_xticks(range(len(columns)), columns, fontsize=8)
     picture.axes.set_yticks(range(len(rows)), rows, fontsize=8)
-    picture.axes.grid(visible=False)
+    for i, j in marked:
+        picture.axes.add_patch(_frame(i, j))
     return picture.svg(None)
+
+
+def _frame(i: int, j: int) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((j - 0.47, i - 0.44), 0.94, 0.88, fill=False, edgecolor="#D55E00", linewidth=1.6)
 
 
 def bound(runs: Mapping[int, Mapping[str, Any]], data: str) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 from streamgp.app import pages
 
 from .results import Results
-from .sections import Figure, Section, Table, sections
+from .sections import Figure, Table, sections
 
 TITLE = "The paper, run again"
+# The page with figures beside the Markdown in docs/.
+FIGURES = "reproduction-figures.html"
 _STYLE = """
 nav ol { columns: 20rem; column-gap: 2.5rem; padding-left: 1.2rem }
 @media (min-width: 40.01rem) { td:first-child { min-width: 9rem } } nav li { margin: .15rem 0 }
@@ -26,13 +28,18 @@ h2 { border-top: 1px solid #ccc; padding-top: 1rem; margin-top: 2.5rem }
 
 def write_page(content: Mapping[str, Any], page: Path, tables: Path) -> None:
     """Write the report as HTML, with its figures inside, and as Markdown."""
-    page.write_text(_html(sections(Results(content), with_figures=True)))
+    page.write_text(html_page(content))
     tables.write_text(markdown(content))
 
 
 def markdown(content: Mapping[str, Any]) -> str:
     """Return the report without its figures."""
-    lines = [f"# {TITLE}", ""]
+    lines = [
+        f"# {TITLE}",
+        "",
+        f"[The same with all figures]({FIGURES}). `make reproduce` runs everything.",
+        "",
+    ]
     for section in sections(Results(content), with_figures=False):
         lines += [f"## {section.title}", ""]
         for block in section.blocks:
@@ -49,7 +56,9 @@ def markdown(content: Mapping[str, Any]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _html(found: Sequence[Section]) -> str:
+def html_page(content: Mapping[str, Any]) -> str:
+    """Return the report with its figures."""
+    found = sections(Results(content), with_figures=True)
     items = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>' for s in found)
     parts = [f"<style>{_STYLE}</style><nav><ol>{items}</ol></nav>"]
     for section in found:

@@ -38,9 +38,9 @@ RANK, OVERSAMPLING = 50, 10
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
-def minimise(loss: Loss, weights: np.ndarray, most: float) -> tuple[np.ndarray, int]:
-    """Return the weights that minimise the logarithm of the training error, a₀ ≤ `most`, and the evaluations taken."""
-    bounds = [(0.0, most), (0.0, LIMIT), (0.0, LIMIT)]
+def minimise(loss: Loss, weights: np.ndarray, most: float, limit: float = LIMIT) -> tuple[np.ndarray, int]:
+    """Return the weights that minimise the log training error (a₀ ≤ `most`, others ≤ `limit`), and the evaluations."""
+    bounds = [(0.0, most), (0.0, limit), (0.0, limit)]
     found = scipy.optimize.minimize(loss, weights, jac=True, method="L-BFGS-B", bounds=bounds)
     return np.asarray(found.x), int(found.nfev)
 
@@ -122,6 +122,7 @@ def exact(
     noise: float,
     most: float,
     protocol: str,
+    limit: float = LIMIT,
     device: str | None = None,
 ) -> dict[str, Any]:
     """Return a run of NRMF with the distance kernel: RMSE, seconds, weights and evaluations of each batch."""
@@ -135,7 +136,7 @@ def exact(
         Y[part] = stream.y[part] if mean is None or protocol == "labels known" else mean
         y = distances.array(Y[: part.stop])
         if mode == "continuous" or (mode == "initial" and start < INITIAL * BATCH):
-            weights, tuned = minimise(training_loss(distances, y, noise), weights, most)
+            weights, tuned = minimise(training_loss(distances, y, noise), weights, most, limit)
         alpha = distances.solver(weights, noise, part.stop)(y)
         if not log.add(part, mean, weights, tuned, time.perf_counter() - began):
             break

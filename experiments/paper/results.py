@@ -10,7 +10,6 @@ import numpy as np
 import scipy.stats
 
 from .factors import METHODS, PROTOCOLS, mean_of
-from .sources import digest
 from .tasks import LENGTHS, NOISES, SIZES, Task, all_tasks
 
 # Errors beyond this many times the paper's mean that the run has diverged, whatever their size.
@@ -101,6 +100,29 @@ class Results:
         runs = self._seeds("III", row, f"{noise:g}", f"{most:g}", data, protocol)
         return estimate([_mean(run) for run in runs]) if runs else None
 
+    def constant(self, data: str) -> float | None:
+        """Return the error of predicting the mean of the first batch."""
+        found = self.found("constant", data)
+        return None if found is None else float(found)
+
+    def collapsed(self, row: str, noise: float, most: float, data: str, protocol: str) -> int:
+        """Return how many seeds of a row of Table III ended with a constant: a₁ = a₂ = 0."""
+        runs, constant = (
+            self._seeds("III", row, f"{noise:g}", f"{most:g}", data, protocol),
+            self.constant(data),
+        )
+        return 0 if constant is None else sum(abs(_mean(run) / constant - 1) < 1e-3 for run in runs)
+
+    def ablation(self, kind: str, rank: int, data: str, variant: str) -> Estimate | None:
+        """Return the error of one factor for a variant, "protocol|cross-covariance|noise", over its draws."""
+        runs = self._seeds("ablation", kind, rank, data)
+        return estimate([number(run[variant]["rmse"]) for run in runs]) if runs else None
+
+    def negative(self, kind: str, rank: int, data: str, variant: str) -> float:
+        """Return the mean share of variances below zero over the draws of an ablation."""
+        runs = self._seeds("ablation", kind, rank, data)
+        return float(np.mean([run[variant]["negative"] for run in runs])) if runs else float("nan")
+
     def time(self, table: str, row: str, data: str) -> float | None:
         """Return the mean seconds of a batch in a timed run."""
         key = ("ours III", row, data, "self-training") if table == "III" else (f"time {table}", row, data)
@@ -127,7 +149,7 @@ class Results:
         known = [
             t for name in self.sets for t in all_tasks(name, quick=self.about["quick"]) if t.key in self.tasks
         ]
-        return [task for task in known if self.tasks[task.key]["code"] != digest(task.function)]
+        return [task for task in known if self.tasks[task.key].get("code") != task.digest]
 
     def stale(self) -> dict[str, int]:
         """Return, by part of the report, how many results are stale."""

@@ -51,15 +51,17 @@ def _protocol(results: Results, _: bool) -> Iterator[Block]:
         "Batches of 100; only the first batch has labels. 'Self-training', the paper's protocol: each later batch "
         "is predicted, then learned with its predictions. 'Labels known': each batch is predicted, then learned "
         "with its labels. Inputs and targets are in units of the first batch; errors are in units of the target. "
-        "Every cell of Tables I to III has all rows."
+        "Every cell of a table has the rows in its title."
     )
     yield (
         "The exact GP that learns its own predicted mean does not change: with fixed hyperparameters NRMF is the GP "
         "of its first 100 labels. The paper's 3.22 on Abalone is the standard deviation of the target over all "
-        "rows. D has trace zero, so the distance kernel is not positive semi-definite; D∘D has rank d + 2."
+        "4,177 rows of the set. D has trace zero, so the distance kernel is not positive semi-definite; D∘D has at "
+        "most rank d + 2."
     )
     yield (
-        "Data: "
+        "The Sarcos rows are the first 10,000 of a subset that has about every second row of the original: not the "
+        "paper's. Data: "
         + "; ".join(f"{NAMES[name]}: {source}" for name, source in results.about["sources"].items())
         + "."
     )
@@ -74,9 +76,10 @@ def _protocol(results: Results, _: bool) -> Iterator[Block]:
         group = key.split(" | ")[0].removeprefix("time ").removeprefix("ours ").partition(" ")[0]
         part = f"Table {group}" if group in ("I", "II", "III") else group
         hours[part] = hours.get(part, 0.0) + kept["seconds"] / 3600
-    shares = ", ".join(f"{part} {value:.2f}" for part, value in sorted(hours.items()))
+    shares = ", ".join(f"{part} {value:.2f}" for part, value in sorted(hours.items()) if value > 0.01)
     yield (
-        f"{len(results.tasks):,} runs took {results.seconds() / 3600:.1f} hours one after another (hours: {shares})"
+        f"{len(results.tasks):,} runs took {results.seconds() / 3600:.1f} hours, each task on one core of the "
+        f"machine it ran on, or on the GPU (hours: {shares})"
         + (f"; {missing:,} were not run." if missing else ".")
     )
     if stale:

@@ -19,11 +19,15 @@ FOLDERS = {"streamgp": ROOT / "src" / "streamgp", "experiments": ROOT / "experim
 LEAVES = ("experiments.common",)
 
 
+def digest(function: str, arguments: str = "") -> str:
+    """Return a digest of the code behind "module:function" of this package and of its arguments."""
+    return hashlib.sha256((_source(function.partition(":")[0]) + arguments).encode()).hexdigest()[:12]
+
+
 @cache
-def digest(function: str) -> str:
-    """Return a digest of the code behind "module:function" of this package, docstrings and comments aside."""
-    names = closure(f"experiments.paper.{function.partition(':')[0]}")
-    return hashlib.sha256("".join(_code(name) for name in sorted(names)).encode()).hexdigest()[:12]
+def _source(module: str) -> str:
+    """Return the code of a module of this package and of all that it imports, docstrings and comments aside."""
+    return "".join(_code(name) for name in sorted(closure(f"experiments.paper.{module}")))
 
 
 def closure(module: str) -> set[str]:
@@ -99,9 +103,8 @@ def _code(name: str) -> str:
             and isinstance(first.value.value, str)
         ):
             lines[first.lineno - 1 : first.end_lineno] = [""] * (first.end_lineno - first.lineno + 1)  # type: ignore[operator]
-    for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    text = "".join("".join(lines).split())
+    marks = {tokenize.INDENT: "{", tokenize.DEDENT: "}", tokenize.NEWLINE: ";"}
+    ignored = (tokenize.COMMENT, tokenize.NL)
+    tokens = tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline)
+    text = "".join(marks.get(t.type, "".join(t.string.split())) for t in tokens if t.type not in ignored)
     return re.sub(r",([)\]}])", r"\1", text)

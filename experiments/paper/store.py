@@ -42,7 +42,7 @@ class Store:
 
     def remove(self, keys: Iterable[str]) -> None:
         """Forget the results of some tasks."""
-        for key in list(keys):
+        for key in list(keys):  # which may be those of the tasks themselves
             del self.content["tasks"][key]
 
     def add(self, key: str, found: dict[str, Any]) -> None:

@@ -25,8 +25,8 @@ def largest(A: np.ndarray) -> float:
 def draws(data: Dataset, *, rows: int, length: float, oversampling: int, count: int) -> dict[str, Any]:
     """Return, over `count` draws of Algorithm 3, its error beside the bound of Theorem III.1, batch by batch.
 
-    The bound is 2 Σ (1 + 9√((k + p) n_t)) σ_{k+1}(K_t). `gap` is σ_{k+1}(K̄_t)/σ_{k+1}(K_t): the proof applies
-    eq. (3) to K̄_t and states it with K_t.
+    As printed, all k + p columns are kept. The bound is 2 Σ (1 + 9√((k + p) n_t)) σ_{k+1}(K_t). `gap` is
+    σ_{k+1}(K̄_t)/σ_{k+1}(K_t): the proof applies eq. (3) to K̄_t and states it with K_t.
     """
     K = kernel_matrix(stream_of(data, rows), length)
     ends = range(BATCH, rows + 1, BATCH)
@@ -44,9 +44,9 @@ def draws(data: Dataset, *, rows: int, length: float, oversampling: int, count: 
             if t:
                 past, own = slice(0, n - BATCH), slice(n - BATCH, n)
                 bordered[past, past] = found.dense()
-                found = bordered_eigh(found, K[past, own], K[own, own], RANK, oversampling, seed=key)
+                found = bordered_eigh(found, K[past, own], K[own, own], RANK + oversampling, 0, seed=key)
             else:
-                found = randomized_eigh(K[:n, :n], RANK, oversampling, key)
+                found = randomized_eigh(K[:n, :n], RANK + oversampling, 0, key)
             ratios[draw, t] = largest(K[:n, :n] - found.dense()) / bound[t]
             gaps[draw, t] = np.sort(np.abs(np.linalg.eigvalsh(bordered)))[::-1][RANK] / next_values[t]
     return {

@@ -318,7 +318,20 @@ def truncate(S: Array, V: Array, rank: int, definite: bool = False) -> Factor:
     floor = eps(S) * S.shape[0] * float(xp.max(magnitude)) if S.shape[0] else 0.0
     kept = int(xp.sum(xp.astype(xp.take(magnitude, order) > floor, xp.int64)))
     order = order[:kept]
-    return Factor(xp.take(V, order, axis=1), xp.take(S, order))
+    return Factor(_signed(xp.take(V, order, axis=1)), xp.take(S, order))
+
+
+def _signed(V: Array) -> Array:
+    """Return eigenvectors (n, r) whose largest entry is positive: LAPACK's signs differ between machines.
+
+    The next step draws its test matrix in these coordinates, so that another sign would be another draw.
+    """
+    xp = namespace(V)
+    if not V.shape[0]:
+        return V
+    at = xp.argmax(xp.abs(V), axis=0)
+    sign = xp.sign(xp.take_along_axis(V, at[None, :], axis=0))
+    return V * xp.where(sign == 0, xp.ones_like(sign), sign)
 
 
 def _symmetric(A: Array) -> Array:

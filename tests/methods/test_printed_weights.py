@@ -195,7 +195,9 @@ def test_the_training_error_of_steps_11_and_12_is_that_of_the_statistics(kernel,
                 continue
             compared += 1
             printed = squared_error(state.retuned(weights, noise), y)
-            assert -2.0 * value * y.size == pytest.approx(printed, rel=1e-10)
+            # Above yᵀy only where K + σ²I is nearly singular: rounding grows with it.
+            tolerance = 1e-10 * max(1.0, printed / float((y**2).sum()))
+            assert -2.0 * value * y.size == pytest.approx(printed, rel=tolerance)
     assert compared >= 6
 
 

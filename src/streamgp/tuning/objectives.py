@@ -229,9 +229,10 @@ class _Weights:
         alpha2 = (given.energy - 2.0 * fitted + float((self.w * (inner @ self.w)).sum())) / noise**2
         self.alpha2 = max(alpha2, 0.0)
         self.trace = (n - J.size + noise * float((self.N.diagonal() * J).sum())) / noise
-        if not self.trace > 0:
+        # Of an indefinite kernel it may have either sign: cross-validation needs its square.
+        if not abs(self.trace) > 1e-12 * n / noise:
             raise NumericalError(
-                "tr (K + σ²I)⁻¹ is not positive for these weights of an indefinite kernel; raise the noise"
+                "tr (K + σ²I)⁻¹ is zero for these weights of an indefinite kernel; use another noise"
             )
         self.quadratic = (given.energy - fitted) / noise
         self.n, self.q, self.J, self.noise = n, q, J, noise

@@ -23,9 +23,12 @@ def table_two(untuned, tuned):
     return out
 
 
-@pytest.mark.parametrize(("untuned", "verdict"), [(50.0, "holds"), (5.0, "fails")])
+@pytest.mark.parametrize(("untuned", "verdict"), [(50.0, "holds"), (5.0, "fails"), (None, "holds in part")])
 def test_tuning_rescues_where_the_untuned_error_is_several_times_larger(untuned, verdict):
-    assert patterns._rescue(results(**table_two(untuned, 4.0))).verdict == verdict
+    tasks = table_two(untuned or 50.0, 4.0)
+    if untuned is None:  # from some starts only
+        tasks |= {key: {"rmse": [None, 5.0]} for key in tasks if "no opt" in key and "| 0.1 |" in key}
+    assert patterns._rescue(results(**tasks)).verdict == verdict
 
 
 def test_equal_errors_do_not_make_one_mode_more_accurate():
@@ -53,7 +56,7 @@ def test_an_estimate_over_seeds_has_a_t_interval_and_divergence_is_not_averaged_
 
 def test_numbers_are_short_whatever_their_size():
     shown = [patterns.figure(v) for v in (0.123, 62.669, 2030.4, 1e51, np.inf)]
-    assert shown == ["0.12", "62.67", "2,030", "10^51", "overflows"]
+    assert shown == ["0.12", "62.67", "2,030", "1.0e51", "overflows"]
 
 
 def test_rows_of_variants_are_compared_with_the_papers_method():

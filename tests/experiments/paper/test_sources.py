@@ -15,12 +15,12 @@ def source(tmp_path, monkeypatch):
     def made(text, other="x = 1\n"):
         (folder / "runs.py").write_text(text)
         (folder / "other.py").write_text(other)
-        sources.digest.cache_clear()
+        sources._source.cache_clear()
         sources._tree.cache_clear()
         return sources.digest("runs:go")
 
     yield made
-    sources.digest.cache_clear()
+    sources._source.cache_clear()
     sources._tree.cache_clear()
 
 
@@ -31,6 +31,16 @@ def test_docstrings_comments_and_layout_do_not_count(source):
     first = source(CODE)
     assert source(CODE.replace("Say.", "Says.\n\nMore.").replace("# why", "# because")) == first
     assert source(CODE.replace("(a, b)", "(\n    a,\n    b,\n)")) == first
+
+
+def test_where_a_line_stands_counts(source):
+    loop = "def go(a):\n    for x in a:\n        a = x\n        a = 2 * x\n    return a\n"
+    assert source(loop) != source(loop.replace("        a = 2 * x", "    a = 2 * x"))
+
+
+def test_arguments_count(source):
+    source(CODE)
+    assert sources.digest("runs:go", '{"length": 1.0}') != sources.digest("runs:go", '{"length": 2.0}')
 
 
 def test_code_counts_and_so_does_what_it_imports(source):

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from experiments.paper import tasks
-from experiments.paper.sources import digest
 from experiments.paper.store import Store, read
 from experiments.paper.tasks import all_tasks, run_all
 from streamgp.errors import DataError
@@ -44,7 +43,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(tmp_path, few):
     after = start(tmp_path, few)
     assert {k: after[k] for k in kept} == kept
     assert sorted(after) == sorted(task.key for task in few)
-    assert all(after[task.key]["code"] == digest(task.function) for task in few)
+    assert all(after[task.key]["code"] == task.digest for task in few)
 
 
 def test_results_of_other_settings_and_damaged_files_are_refused(tmp_path):
