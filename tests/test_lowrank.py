@@ -208,3 +208,13 @@ def test_a_factor_from_scratch_is_a_step_from_no_rows():
     assert_allclose(step.basis(factor.U[:0, :0]), factor.U, atol=0)
     assert_allclose(step.project(y[:0], y), factor.U.T @ y, atol=1e-13)
     assert_allclose(step.S, factor.S, atol=0)
+
+
+@pytest.mark.parametrize("definite", [True, False])
+def test_a_factor_does_not_depend_on_the_signs_that_lapack_gives_eigenvectors(definite):
+    rng = np.random.default_rng(3)
+    V = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    S = np.arange(8.0, 0.0, -1.0)
+    signs = rng.choice([-1.0, 1.0], 8)
+    assert (signs < 0).any()
+    assert_allclose(lowrank.truncate(S, V * signs, 5, definite).U, lowrank.truncate(S, V, 5, definite).U)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from .patterns import figure, interval
 from .printed import printed
 from .results import Estimate
+from .verdicts import figure, interval
 
 
 class Table(NamedTuple):

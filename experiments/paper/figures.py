@@ -11,8 +11,8 @@ import numpy as np
 from streamgp.app.report import STYLES, smooth
 from streamgp.errors import ParameterError
 
-from .patterns import NAMES, figure
 from .printed import printed
+from .verdicts import NAMES, figure
 
 UNITS = {"abalone": "rings", "sarcos": "N m", "arm": "N m"}
 WIDTH, HEIGHT = 3.9, 3.1

@@ -26,7 +26,7 @@ from .factors import DIVERGED, Stream, stream_of
 # Declared starts: the noise in units of the variance of the first targets, beside a₀ = 0 and a₁ = a₂ = 1.
 STARTS = (1.0, 0.1, 0.01)
 WEIGHTS = (0.0, 1.0, 1.0)
-# Upper bounds, without which step 13 has no minimum: of a₀, which is noise by another name, the variance of the first
+# Upper bounds, without which step 13 has no minimum: of a₀, which acts as noise, the variance of the first
 # targets, or 0 (a₀ left out); of a₁ and a₂ a thousand times the start.
 A0_LIMITS = (1.0, 0.0)
 LIMIT = 1e3

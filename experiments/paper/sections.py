@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from . import studies, tables
 from .blocks import Block, Figure, Table
-from .patterns import NAMES
 from .printed import TITLES
 from .results import Results
+from .verdicts import NAMES
 
 
 class Section(NamedTuple):

@@ -10,11 +10,12 @@ import numpy as np
 
 from . import figures
 from .blocks import Block, Figure, Table, paper, shown
+from .claims_fixed import closest
 from .factors import CROSSES, KINDS, METHODS, PROTOCOLS
-from .patterns import CLOSE, NAMES, closest, figure
 from .printed import NUMBERS
 from .results import Results
 from .tasks import LENGTHS, NOISES, OVERSAMPLINGS, RANK, RANKS, SETTINGS, SHORT_NOISES, SIZES
+from .verdicts import CLOSE, NAMES, figure
 
 # Ablation
 

@@ -10,9 +10,10 @@ import numpy as np
 from . import figures, polynomial
 from .blocks import Block, Figure, Table, number, paper, seconds, shown
 from .factors import METHODS, PROTOCOLS, mean_of
-from .patterns import NAMES, figure, patterns
+from .patterns import patterns
 from .results import Results
 from .tasks import LIMITS, SETTINGS
+from .verdicts import NAMES, figure
 
 # Patterns
 

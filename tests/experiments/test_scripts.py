@@ -88,7 +88,8 @@ def test_internals_are_used_where_they_may_be():
         assert list(private_names((ROOT / "experiments" / name).read_text())), name
 
 
-def test_modules_of_experiments_import_without_running():
+def test_modules_of_experiments_import_without_running(capsys):
     for path in FILES:
         if path.name != "__main__.py":
             importlib.import_module(module_name(path).removesuffix(".__init__"))
+    assert not capsys.readouterr().out

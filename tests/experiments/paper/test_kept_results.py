@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conftest import DATA
-from experiments.paper import patterns, tasks
+from experiments.paper import claims_fixed, tasks
 from experiments.paper.page import FIGURES, html_page, markdown
 from experiments.paper.results import Results
 from experiments.paper.store import read
@@ -43,7 +43,7 @@ def test_the_settings_of_table_one_are_those_that_the_sweep_names(data):
     places = RESULTS.sweep(data)
     lowest = min(places, key=lambda p: p["errors"]["NRMF"])
     assert (lowest["length"], lowest["noise"]) == SETTINGS[data]["lowest"][:2]
-    best = patterns.closest(RESULTS, data)
+    best = claims_fixed.closest(RESULTS, data)
     assert tuple(best[k] for k in ("length", "noise", "rank", "oversampling")) == SETTINGS[data]["closest"]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.paper import patterns
+from experiments.paper import claims_tuned, patterns, verdicts
 from experiments.paper.printed import NUMBERS, printed
 from experiments.paper.results import Results, estimate
 
@@ -28,11 +28,11 @@ def test_tuning_rescues_where_the_untuned_error_is_several_times_larger(untuned,
     tasks = table_two(untuned or 50.0, 4.0)
     if untuned is None:  # from some starts only
         tasks |= {key: {"rmse": [None, 5.0]} for key in tasks if "no opt" in key and "| 0.1 |" in key}
-    assert patterns._rescue(results(**tasks)).verdict == verdict
+    assert claims_tuned.rescue(results(**tasks)).verdict == verdict
 
 
 def test_equal_errors_do_not_make_one_mode_more_accurate():
-    found = patterns._continuous_better(results(**table_two(50.0, 4.0)))
+    found = claims_tuned.continuous_better(results(**table_two(50.0, 4.0)))
     assert found.verdict == "fails"
 
 
@@ -51,11 +51,11 @@ def test_an_estimate_over_seeds_has_a_t_interval_and_divergence_is_not_averaged_
     assert (found.mean, found.high) == (2.0, pytest.approx(2 + 4.30265 / 3**0.5, rel=1e-5))
     assert estimate([1.0, np.inf]).mean == np.inf
     assert estimate([1.0, np.inf]).diverged == 1
-    assert patterns.interval(estimate([4.0])) == "4.00"
+    assert verdicts.interval(estimate([4.0])) == "4.00"
 
 
 def test_numbers_are_short_whatever_their_size():
-    shown = [patterns.figure(v) for v in (0.123, 62.669, 2030.4, 1e51, np.inf)]
+    shown = [verdicts.figure(v) for v in (0.123, 62.669, 2030.4, 1e51, np.inf)]
     assert shown == ["0.12", "62.67", "2,030", "1.0e51", "overflows"]
 
 

@@ -63,3 +63,23 @@ def test_without_data_the_error_says_what_to_put_where(tmp_path):
     assert "sarcos_inv.mat" in outcome.output
     assert "gaussianprocess.org" in outcome.output
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_stale_is_run_again_and_nothing_else_is_lost(tmp_path, small):
+    path = tmp_path / "results.json"
+    assert run(tmp_path, "--only", "studies").exit_code == 0
+    kept = json.loads(path.read_text())
+    old = dict.fromkeys(("step 13 | arm", "theorem | 5 | arm"))
+    for key in old:
+        kept["tasks"][key] |= {"code": "another", "seconds": -1.0}
+    path.write_text(json.dumps(kept))
+    for given, again in (
+        (["--again", "--page"], False),
+        (["--again", "--only", "tables"], False),
+        (["--again"], True),
+    ):
+        only = [] if "--only" in given else ["--only", "studies"]
+        assert run(tmp_path, *given, *only).exit_code == 0
+        after = json.loads(path.read_text())["tasks"]
+        assert set(kept["tasks"]) <= set(after)
+        assert all((after[key]["seconds"] >= 0) == again for key in old)
