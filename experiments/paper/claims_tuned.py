@@ -10,6 +10,7 @@ import numpy as np
 from .polynomial import STARTS
 from .printed import NUMBERS
 from .results import Estimate, Results
+from .tasks import OVERSAMPLINGS
 from .verdicts import FAILS, HOLDS, NAMES, OPEN, PARTLY, Pattern, both, figure, interval, known, times
 
 
@@ -157,7 +158,7 @@ def labels(results: Results) -> Pattern:
 
 def theorem(results: Results) -> Pattern:
     """Judge the bound of Theorem III.1."""
-    runs = [results.found("theorem", p, d) for d in results.sets for p in (2, 5, 10)]
+    runs = [results.found("theorem", p, d) for d in results.sets for p in OVERSAMPLINGS]
     if None in runs:
         raise LookupError
     draws = sum(len(run["ratios"]) for run in runs)

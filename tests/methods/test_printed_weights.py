@@ -390,23 +390,3 @@ def test_single_rows_of_the_distance_kernel_are_learned_exactly_at_full_rank(wei
     new, kernel = wave(20, seed=1)[0], gp.kernel_
     exact = kernel.block(new, X) @ np.linalg.solve(kernel.block(X) + gp.noise_ * np.eye(70), y)
     assert_allclose(gp.predict(new), exact, atol=1e-6)
-
-
-@pytest.mark.parametrize("method", ["srmf", "brmf"])
-def test_weights_are_tuned_where_the_trace_of_the_inverse_is_negative(method):
-    # Most eigenvalues of a distance matrix are below −σ²: cross-validation needs the square of the trace only.
-    X, y = wave(400)
-    given = {"tune": "continuous", "objective": "training_error", "random_state": 0}
-    gp = StreamingGPRegressor(
-        kernels.DistancePolynomial((0.0, 1.0, 1.0)),
-        method=method,
-        variant="literal",
-        rank=60,
-        noise=0.1,
-        **given,
-    )
-    verdicts = []
-    for i in range(0, 400, 100):
-        gp.partial_fit(X[i : i + 100], y[i : i + 100])
-        verdicts.append(gp.tuning_.verdict)
-    assert not [v for v in verdicts if v.startswith("failed")]

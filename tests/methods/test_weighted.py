@@ -75,3 +75,23 @@ def test_abalone_weights_are_tuned_where_the_printed_algorithm_fails_though_it_t
     assert errors["projected"] < 2.6
     assert errors["literal"] > 10
     assert_allclose(weights["literal"], weights["projected"], rtol=0.7)
+
+
+@pytest.mark.parametrize("method", ["srmf", "brmf"])
+def test_weights_are_tuned_where_the_trace_of_the_inverse_is_negative(method):
+    # Most eigenvalues of a distance matrix are below −σ²: cross-validation needs the square of the trace only.
+    X, y = wave(400)
+    given = {"tune": "continuous", "objective": "training_error", "random_state": 0}
+    gp = StreamingGPRegressor(
+        kernels.DistancePolynomial((0.0, 1.0, 1.0)),
+        method=method,
+        variant="literal",
+        rank=60,
+        noise=0.1,
+        **given,
+    )
+    verdicts = []
+    for i in range(0, 400, 100):
+        gp.partial_fit(X[i : i + 100], y[i : i + 100])
+        verdicts.append(gp.tuning_.verdict)
+    assert not [v for v in verdicts if v.startswith("failed")]
