@@ -195,8 +195,8 @@ def _equals(value: Any, default: Any) -> bool:
 def check_kernel_argument(kernel: Any) -> None:
     """Raise KernelError where `kernel` is neither a kernel, nor None, nor the name of a family."""
     if isinstance(kernel, str):
-        if kernel not in FAMILIES:
-            raise KernelError(f"kernel={kernel!r} must be a kernel, None, or one of {', '.join(FAMILIES)}")
+        if kernel != "auto" and kernel not in FAMILIES:
+            raise KernelError(f"kernel={kernel!r} must be a kernel, 'auto', or one of {', '.join(FAMILIES)}")
     elif kernel is not None:
         as_kernel(kernel)
 

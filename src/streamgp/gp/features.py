@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
+import numpy as np
+
 from .._arrays import (
     Array,
+    asarray_like,
     cholesky,
     clip_below,
+    diagonal_matrix,
     double,
     eigh,
     eps,
@@ -31,15 +35,17 @@ from ..lowrank import Complement, Factor, pivoted_cholesky
 
 @dataclass(frozen=True)
 class Pivots:
-    """Nyström features φ(x) = V k(Z, x) with V k(Z, Z) Vᵀ = I, for inducing points Z (the pivots).
+    """Nyström features φ(x) = V cov(u, f(x)) with V cov(u, u) Vᵀ = I, for inducing variables u.
 
-    V is any root of the inverse, not always a triangle: that makes dropping a pivot a reflection.
+    u holds the values of the function at the inducing points Z (the pivots), after the coefficients of the kernel's
+    trend where it has one: m of them, which are never dropped. V is any root of the inverse, not always a triangle:
+    that makes dropping a pivot a reflection.
 
     Attributes
     ----------
     kernel : Kernel
     Z : (r, d)
-    V : (r, r)
+    V : (m + r, m + r)
     triangular : bool
         Whether V is a lower triangle.
     """
@@ -52,7 +58,7 @@ class Pivots:
     @classmethod
     def none(cls, kernel: Kernel, like: Array) -> Pivots:
         """Return no pivots, on the device of `like` (·, d)."""
-        return cls(kernel, zeros((0, like.shape[1]), like), zeros((0, 0), like), True)
+        return cls(kernel, zeros((0, like.shape[1]), like), zeros((0, 0), like), True).rebased()
 
     @classmethod
     def choose(cls, kernel: Kernel, X: Array, rank: int, seed: Sequence[int] | None) -> Pivots:
@@ -61,62 +67,80 @@ class Pivots:
         Drawn in proportion to residual variance, or, for seed None, the largest first. O(n r²).
         """
         tolerance = 10 * X.shape[0] * eps(X)
-        factor = pivoted_cholesky(
-            lambda i: kernel.block(X, X[i : i + 1, :])[:, 0], kernel.diag(X), rank, tolerance, seed
-        )
+        factor = _factor(without_trend(kernel), X, rank, tolerance, seed)
         return cls(kernel, namespace(X).take(X, index(factor.pivots, X), axis=0), X[:0, :0]).rebased()
 
     @property
     def rank(self) -> int:
-        """The number of features."""
+        """The number of pivots."""
         return int(self.Z.shape[0])
+
+    @cached_property
+    def n_trend(self) -> int:
+        """m, the number of coefficients of the trend."""
+        trend = self.kernel.split()[0]
+        return 0 if trend is None else trend.coefficients.size
+
+    @property
+    def size(self) -> int:
+        """The number of features, m + r."""
+        return self.n_trend + self.rank
 
     @cached_property
     def _against(self) -> Callable[[Array], Array]:
         return self.kernel.against(self.Z)
 
+    @cached_property
+    def gram(self) -> Array:
+        """cov(u, u), shape (m + r, m + r)."""
+        return covariance_between(self.kernel, self.Z, self.Z)
+
+    def columns(self, pivots: Sequence[int], like: Array) -> Array:
+        """Return the places of some pivots among the inducing variables, as an index on the device of `like`."""
+        return index([self.n_trend + j for j in pivots], like)
+
     def rebased(self) -> Pivots:
-        """Return the same pivots with V = L⁻¹, LLᵀ = k(Z, Z); O(r³). Ends the drift of many changes."""
-        L = cholesky(self.kernel.block(self.Z), "the kernel matrix of the pivots")
-        return Pivots(self.kernel, self.Z, solve_lower(L, eye(self.rank, L)), True)
+        """Return the same pivots with V = L⁻¹, LLᵀ = cov(u, u); O(r³). Ends the drift of many changes."""
+        L = cholesky(self.gram, "the kernel matrix of the pivots")
+        return Pivots(self.kernel, self.Z, solve_lower(L, eye(self.size, L)), True)
 
     def superfluous(self, kernel: Kernel, tolerance: float) -> list[int]:
         """Return the pivots of whose variance under another kernel the others leave less than `tolerance`."""
-        kept = pivoted_cholesky(
-            lambda i: kernel.block(self.Z, self.Z[i : i + 1, :])[:, 0],
-            kernel.diag(self.Z),
-            self.rank,
-            tolerance,
-            None,
-        ).pivots
+        kept = _factor(without_trend(kernel), self.Z, self.rank, tolerance, None).pivots
         return sorted(set(range(self.rank)) - set(kept))
 
     def retuned(self, kernel: Kernel) -> tuple[Pivots, Array]:
-        """Return the same pivots for another kernel, and T (r, r) that turns old features into new ones; O(r³).
+        """Return the same pivots for another kernel, and T that turns old features into new ones; O(r³).
 
-        The values of the function at the pivots stay: f(Z) = V⁻¹w = V'⁻¹w', so Φ' = ΦVV'⁻¹.
+        The function stays at the pivots, and its trend: u' = Bu, where B changes the units of coefficients. With
+        u = V⁻¹w, w' = V'BV⁻¹w and Φ' = ΦTᵀ, T = (V'BV⁻¹)⁻ᵀ.
         """
         new, xp = Pivots(kernel, self.Z, self.V).rebased(), namespace(self.V)
-        inverse = product(double(new.V), double(kernel.block(self.Z)))  # V'⁻ᵀ
+        inverse = product(double(new.V), double(new.gram))  # V'⁻ᵀ
+        trend, before = kernel.split()[0], self.kernel.split()[0]
+        if trend is not None and before is not None and trend != before:
+            B = np.eye(self.size)
+            B[: self.n_trend, : self.n_trend] = np.linalg.inv(before.coefficients_in(trend)).T
+            inverse = product(inverse, asarray_like(B, inverse))
         return new, product(inverse, xp.matrix_transpose(double(self.V)))
 
     def transform(self, X: Array) -> Array:
-        """Return the features of the rows of X (b, d); shape (b, r), b·r kernel entries, O(b r²)."""
-        if not self.rank:
+        """Return the features of the rows of X (b, d); shape (b, m + r), b·r kernel entries, O(b r²)."""
+        if not self.size:
             return zeros((X.shape[0], 0), X)
-        K = self._against(X) if is_foreign(X) else self.kernel.block(X, self.Z)
+        K = covariance(self.kernel, X, self.Z, against=self._against if is_foreign(X) else None)
         return (
             product_lower(K, self.V) if self.triangular else product(K, namespace(X).matrix_transpose(self.V))
         )
 
     def unexplained(self, X: Array, F: Array) -> Array:
-        """Return k(x, x) − φᵀφ, the prior variance that the pivots leave of rows with features F (n, r); (n,)."""
+        """Return k(x, x) − φᵀφ, the prior variance that the pivots leave of rows with features F (n, m + r); (n,)."""
         F = double(F)
         return double(self.kernel.diag(X)) - namespace(F).vecdot(F, F)
 
     def extend(self, X: Array, F: Array, L: Array) -> Pivots:
-        """Add the rows of X (m, d) as pivots; F (m, r) are their features, LLᵀ = k(X, X) − FFᵀ (m, m). O(m r²)."""
-        xp, r, m = namespace(X), self.rank, X.shape[0]
+        """Add the rows of X (m, d) as pivots; F (m, ·) are their features, LLᵀ = k(X, X) − FFᵀ (m, m). O(m r²)."""
+        xp, r, m = namespace(X), self.size, X.shape[0]
         bottom = solve_lower(L, xp.concat([-1.0 * (F @ self.V), eye(m, L)], axis=1))
         top = xp.concat([self.V, zeros((r, m), self.V)], axis=1)
         V = xp.concat([top, bottom], axis=0)
@@ -125,7 +149,7 @@ class Pivots:
     def exchange(self, pivots: Sequence[int], complement: Complement, X: Array, F: Array, L: Array) -> Pivots:
         """Replace the pivots with these numbers by the rows of X (m, d); O(m r²).
 
-        `complement` is that of the directions of these pivots, F (m, r − m) are the features of X in what is left,
+        `complement` is that of the directions of these pivots, F are the features of X in what is left,
         LLᵀ = k(X, X) − FFᵀ (m, m). The new features come first.
         """
         xp, m = namespace(X), X.shape[0]
@@ -134,18 +158,58 @@ class Pivots:
         V[:m, :] = -1.0 * (inverse @ product(F, V[m:, :]))
         Z = xp.asarray(self.Z, copy=True)
         for i, pivot in enumerate(pivots):
-            V[:, pivot] = 0.0
-            V[:m, pivot] = inverse[:, i]
+            column = self.n_trend + pivot
+            V[:, column] = 0.0
+            V[:m, column] = inverse[:, i]
             Z[pivot, :] = X[i, :]
         return Pivots(self.kernel, Z, V)
 
     def drop(self, pivots: Sequence[int]) -> tuple[Pivots, Complement]:
         """Drop the pivots with these numbers; the complement turns old features into new ones, exactly. O(m r²)."""
         xp = namespace(self.V)
-        complement = Complement.of(xp.take(self.V, index(pivots, self.V), axis=1))
-        kept = index([i for i in range(self.rank) if i not in set(pivots)], self.V)
+        complement = Complement.of(xp.take(self.V, self.columns(pivots, self.V), axis=1))
+        rest = [i for i in range(self.rank) if i not in set(pivots)]
+        columns = index([*range(self.n_trend), *(self.n_trend + i for i in rest)], self.V)
         turned = xp.matrix_transpose(complement.rows(xp.matrix_transpose(self.V)))
-        return Pivots(self.kernel, xp.take(self.Z, kept, axis=0), xp.take(turned, kept, axis=1)), complement
+        Z = xp.take(self.Z, index(rest, self.V), axis=0)
+        return Pivots(self.kernel, Z, xp.take(turned, columns, axis=1)), complement
+
+
+def without_trend(kernel: Kernel) -> Kernel:
+    """Return the part of a kernel that inducing points are chosen for; the whole of it where it is a trend alone."""
+    rest = kernel.split()[1]
+    return kernel if rest is None else rest
+
+
+def covariance(
+    kernel: Kernel, X: Array, Z: Array, against: Callable[[Array], Array] | None = None
+) -> Array:
+    """Return cov(f(X), u) for X (n, d) and the inducing variables u of the pivots Z (r, d); shape (n, m + r).
+
+    `against` computes k(·, Z), where part of it was prepared.
+    """
+    trend = kernel.split()[0]
+    block = kernel.block(X, None if X is Z else Z) if against is None else against(X)
+    if trend is None:
+        return block
+    return namespace(Z).concat([trend.against_coefficients(X), block], axis=1)
+
+
+def covariance_between(kernel: Kernel, Z: Array, others: Array) -> Array:
+    """Return cov(u, u') of the inducing variables of two sets of pivots, Z (r, d) and others (s, d)."""
+    trend, xp, points = kernel.split()[0], namespace(Z), covariance(kernel, Z, others)
+    if trend is None:
+        return points
+    own = diagonal_matrix(asarray_like(trend.coefficients, Z))
+    first = xp.concat([own, xp.matrix_transpose(trend.against_coefficients(others))], axis=1)
+    return xp.concat([first, points], axis=0)
+
+
+def _factor(kernel: Kernel, X: Array, rank: int, tolerance: float, seed: Sequence[int] | None) -> Factor:
+    """Return the pivoted Cholesky factor of k(X, X), of which single columns are computed."""
+    return pivoted_cholesky(
+        lambda i: kernel.block(X, X[i : i + 1, :])[:, 0], kernel.diag(X), rank, tolerance, seed
+    )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from .families import FAMILIES, Linear, Matern, Periodic, RationalQuadratic, dic
 from .polynomials import BrownianPolynomial, DistancePolynomial
 from .reading import as_kernel
 from .stationary import SquaredExponential
+from .trend import Trend
 
 __all__ = [
     "FAMILIES",
@@ -23,6 +24,7 @@ __all__ = [
     "Scaled",
     "SquaredExponential",
     "Sum",
+    "Trend",
     "WeightedSum",
     "White",
     "as_kernel",

@@ -6,13 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from .._arrays import Array, namespace, ones, zeros
 from ..errors import KernelError
 from .base import Kernel, positive_number
+
+if TYPE_CHECKING:
+    from .trend import Trend
 
 
 def add(left: Kernel, right: Kernel | float) -> Kernel:
@@ -225,6 +228,14 @@ class Sum(_Composite):
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel."""
         return np.concatenate([k.gradient(W, X, Y) for k in self.kernels])
+
+    def split(self) -> tuple[Trend | None, Kernel | None]:
+        """See Kernel; a second trend is not taken apart."""
+        trend = next((k for k in self.kernels if k.split()[1] is None), None)
+        if trend is None:
+            return None, self
+        rest = tuple(k for k in self.kernels if k is not trend)
+        return trend.split()[0], rest[0] if len(rest) == 1 else Sum(rest)
 
     @property
     def nugget(self) -> float:

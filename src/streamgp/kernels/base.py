@@ -7,12 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 
 from .._arrays import Array, double, namespace
 from ..errors import KernelError
+
+if TYPE_CHECKING:
+    from .trend import Trend
 
 Positive = float | tuple[float, ...]
 
@@ -126,6 +129,10 @@ class Kernel(ABC):
     def without_nugget(self) -> Kernel:
         """Return the kernel without its white noise; a kernel that is only white noise is returned as it is."""
         return self
+
+    def split(self) -> tuple[Trend | None, Kernel | None]:
+        """Return the trend in a sum of kernels, and the sum of the other parts; None for what is not there."""
+        return None, self
 
     @property
     def positive_semidefinite(self) -> bool:

@@ -288,7 +288,7 @@ class MergeableState(StatisticsState):
     def emptied(self) -> Self:
         """Return the state with the same inducing points that has learned nothing."""
         Z, n_outputs = self.features.Z, self.posterior.statistics.moment.shape[1]
-        nothing = NormalEquations.empty(self.features.rank, n_outputs, Z)
+        nothing = NormalEquations.empty(self.features.size, n_outputs, Z)
         return self.with_summary(Summary(nothing, 0.0), Z[:0, :], nothing.moment[:0, :])
 
 

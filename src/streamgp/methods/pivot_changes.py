@@ -26,7 +26,7 @@ from .._arrays import (
     to_host,
     zeros,
 )
-from ..gp.features import Pivots
+from ..gp.features import Pivots, covariance_between, without_trend
 from ..gp.posterior import Posterior
 from ..kernels import Kernel
 from ..lowrank import Complement
@@ -40,13 +40,16 @@ S = TypeVar("S", bound="PivotState")
 
 
 def _draw(state: S, left: Array, X: Array, n_most: int) -> tuple[list[int], Array]:
-    prior, seed = double(state.kernel.diag(X)), (state.config.seed, state.reviews)
+    prior, seed = double(without_trend(state.kernel).diag(X)), (state.config.seed, state.reviews)
     return selection.draw(left, prior, n_most, threshold(state), seed)
 
 
 def threshold(state: PivotState) -> float:
     """Return the unexplained share of its prior variance above which a row can become a pivot."""
-    return state.config.policy.threshold(state.fit.statistics, state.noise, eps(state.features.Z))
+    prior, statistics = without_trend(state.kernel).prior_variance, state.fit.statistics
+    if prior is None:
+        prior = statistics.prior_trace / statistics.count if statistics.count > 0 else 0.0
+    return state.config.policy.threshold(prior, state.noise, eps(state.features.Z))
 
 
 def fill(state: S, block: Rows) -> S:
@@ -54,7 +57,7 @@ def fill(state: S, block: Rows) -> S:
     left = selection.residual(state.kernel, block.X, block.F)
     chosen, columns = _draw(state, left, block.X, state.config.max_rank - state.features.rank)
     if state.config.tolerance is not None:
-        prior = double(state.kernel.diag(block.X))
+        prior = double(without_trend(state.kernel).diag(block.X))
         chosen = chosen[: selection.within_tolerance(left, columns, prior, state.config.tolerance)]
     return admit(replace(state, reviews=state.reviews + 1), block, chosen)
 
@@ -76,9 +79,9 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
         return after
     # Computing losses is O(r³): only so often that a row's share of it is O(r²).
     if state.reviews % max(1, rank // policy.review_every) == 0 or state.losses.shape[0] != rank:
-        after = replace(after, losses=selection.losses(state.fit.statistics, state.features.V))
+        after = replace(after, losses=selection.losses(state.fit.statistics, state.features))
     weights = selection.present_weights(before, block.F, block.y, moved > policy.moved)
-    loss = to_host(after.losses) * selection.learned(state.features.V, weights)
+    loss = to_host(after.losses) * selection.learned(state.features, weights)
     candidates, weak = selection.pairs(selection.gains(columns, chosen), loss, policy.margin)
     if not candidates.size:
         return after
@@ -111,7 +114,8 @@ def admit(state: S, block: Rows, chosen: list[int]) -> S:
 def exchange(state: S, pivots: list[int], candidates: list[int], n: int) -> S:
     """Replace pivots by rows of the last n of the window; every row of the window gets its features for them."""
     xp, window, m = namespace(state.window.X), state.window, len(pivots)
-    complement = Complement.of(xp.take(double(state.features.V), index(pivots, state.features.V), axis=1))
+    V = double(state.features.V)
+    complement = Complement.of(xp.take(V, state.features.columns(pivots, V), axis=1))
     at = index([window.count - n + i for i in candidates], window.X)
     F = complement.turn(double(window.F))
     X, kept = xp.take(window.X, at, axis=0), xp.take(F, at, axis=0)[:, m:]
@@ -154,11 +158,11 @@ def rebased(state: S) -> S:
     if state.changes < state.features.rank and not is_foreign(state.features.Z):
         return state
     features = state.features.rebased()
-    # φ_new = V_new k = V_new k(Z, Z) V_oldᵀ φ_old, a rotation.
+    # φ_new = V_new cov(u, u) V_oldᵀ φ_old, a rotation.
     xp, V, window = namespace(features.V), double(features.V), state.window
     turn = product(
         double(state.features.V),
-        product(double(state.kernel.block(features.Z)), xp.matrix_transpose(V)),
+        product(double(features.gram), xp.matrix_transpose(V)),
     )
     return state.refitted(
         state.fit.statistics.transform(xp.matrix_transpose(turn)),
@@ -174,8 +178,8 @@ def merge_states(mine: S, theirs: S) -> S:
     same = mine.features.Z.shape == Z.shape and bool(xp.all(mine.features.Z == Z))
     if not same:
         mine = _joined_by(mine, theirs.features)
-    # φ_theirs = Tφ with T = V' k(Z', Z) Vᵀ; rows of T are orthonormal, so Tᵀφ_theirs is the best guess at φ.
-    between = double(mine.kernel.block(Z, mine.features.Z))
+    # φ_theirs = Tφ with T = V' cov(u', u) Vᵀ; rows of T are orthonormal, so Tᵀφ_theirs is the best guess at φ.
+    between = double(covariance_between(mine.kernel, Z, mine.features.Z))
     T = double(theirs.features.V) @ between @ xp.matrix_transpose(double(mine.features.V))
     # New pivots learn from the rows of the window, which must therefore have their true features, here and in A.
     rows = replace(theirs.window, F=mine.features.transform(theirs.window.X))
@@ -185,11 +189,11 @@ def merge_states(mine: S, theirs: S) -> S:
     statistics = replace(statistics, count=theirs.fit.statistics.count)
     out = mine.refitted(mine.fit.statistics.merge(statistics), window=mine.window.join(rows))
     while out.features.rank > out.config.max_rank:
-        loss = selection.losses(out.fit.statistics, out.features.V)
-        weights = selection.learned(out.features.V, out.fit.weights)
+        loss = selection.losses(out.fit.statistics, out.features)
+        weights = selection.learned(out.features, out.fit.weights)
         excess = min(out.features.rank - out.config.max_rank, 20)
         out = dropped(out, [int(j) for j in np.argsort(to_host(loss) * weights)[:excess]])
-    losses = selection.losses(out.fit.statistics, out.features.V)
+    losses = selection.losses(out.fit.statistics, out.features)
     return replace(out, losses=losses, faded=mine.faded or theirs.faded)
 
 
@@ -230,4 +234,4 @@ def retuned(state: S, kernel: Kernel, noise: float) -> S:
     after = replace(state, noise=noise, noise_floor=floor).refitted(
         statistics, features=features, window=rows, changes=0
     )
-    return replace(after, losses=selection.losses(after.fit.statistics, after.features.V))
+    return replace(after, losses=selection.losses(after.fit.statistics, after.features))

@@ -24,6 +24,7 @@ from .._arrays import (
     solve_lower,
     to_host,
 )
+from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
@@ -73,9 +74,8 @@ class SelectionPolicy:
     device_reviews: int = 100
     device_checks: int = 2000
 
-    def threshold(self, statistics: NormalEquations, noise: float, eps: float) -> float:
-        """Return the unexplained share of its prior variance above which a row can become a pivot."""
-        prior = statistics.prior_trace / statistics.count if statistics.count > 0 else 0.0
+    def threshold(self, prior: float, noise: float, eps: float) -> float:
+        """Return the unexplained share of its prior variance, `prior` on average, above which a row can be a pivot."""
         share = self.novelty_of_noise * noise / prior if prior > 0 else self.novelty
         return max(min(self.novelty, share), 1e4 * eps)
 
@@ -131,9 +131,10 @@ def gains(columns: Array, chosen: list[int]) -> np.ndarray:
     )
 
 
-def losses(statistics: NormalEquations, V: Array) -> Array:
+def losses(statistics: NormalEquations, features: Pivots) -> Array:
     """Return the variance that each pivot explains of another row, on average: (uᵀAu − 1/‖V eⱼ‖²)/n, (r,)."""
-    V, xp = double(V), namespace(V)
+    xp = namespace(features.V)
+    V = double(features.V)[:, features.n_trend :]
     squares = xp.vecdot(V, V, axis=-2)
     explained = xp.vecdot(product(statistics.gram, V), V, axis=-2) / squares
     return clip_below(explained - 1.0 / squares, 0.0) / max(statistics.count, 1.0)
@@ -150,9 +151,10 @@ def first_losses(G: Array, L: Array) -> Array:
     return xp.sum(along * along, axis=0) * spread
 
 
-def learned(V: Array, weights: Array) -> np.ndarray:
-    """Return (uᵀw)² of each pivot, averaged over the outputs of the weights (r, q); its prior mean is one. (r,)."""
-    V, xp = double(V), namespace(V)
+def learned(features: Pivots, weights: Array) -> np.ndarray:
+    """Return (uᵀw)² of each pivot, averaged over the outputs of the weights (·, q); its prior mean is one. (r,)."""
+    xp = namespace(features.V)
+    V = double(features.V)[:, features.n_trend :]
     along = product(xp.matrix_transpose(V), weights)
     return to_host(xp.mean(along * along, axis=1) / xp.vecdot(V, V, axis=-2))
 

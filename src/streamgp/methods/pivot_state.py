@@ -212,7 +212,7 @@ class PivotState(MergeableState):
 
     def summary(self, X: Array, y: Array) -> Summary:
         """See MergeableState; O(b r²)."""
-        statistics = NormalEquations.empty(self.features.rank, y.shape[1], X)
+        statistics = NormalEquations.empty(self.features.size, y.shape[1], X)
         for part in slices(X.shape[0], SUMMARY_BLOCK):
             rows = X[part, :]
             F, trace = self.features.transform(rows), self.kernel.trace(rows)
@@ -229,4 +229,4 @@ class PivotState(MergeableState):
             pending=self.pending.last(0),
             conditioned=None,
         )
-        return replace(state, losses=losses(summary.statistics, state.features.V))
+        return replace(state, losses=losses(summary.statistics, state.features))

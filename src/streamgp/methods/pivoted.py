@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from .._arrays import Array, double, is_foreign, namespace, slices, zeros
-from ..gp.features import Pivots
+from ..gp.features import Pivots, without_trend
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
@@ -41,8 +41,9 @@ class PivotedState(PivotState):
         noise_floor: float | None = None,
     ) -> Self:
         """Return the state that has learned nothing, on the device of X (·, d); y (·, q) has its outputs."""
-        none = Rows(X[:0, :], double(y[:0, :]), zeros((0, 0), X), double(y[:0, 0]))
-        fit, features = Posterior(NormalEquations.empty(0, y.shape[1], X), noise), Pivots.none(kernel, X)
+        features = Pivots.none(kernel, X)
+        none = Rows(X[:0, :], double(y[:0, :]), zeros((0, features.size), X), double(y[:0, 0]))
+        fit = Posterior(NormalEquations.empty(features.size, y.shape[1], X), noise)
         return cls(
             config=config,
             features=features,
@@ -117,7 +118,7 @@ class PivotedState(PivotState):
 
     def _is_novel(self, X: Array, F: Array) -> bool:
         """Return whether rows X (b, d) with features F (b, r) need another pivot."""
-        left, prior = self.features.unexplained(X, F), double(self.kernel.diag(X))
+        left, prior = self.features.unexplained(X, F), double(without_trend(self.kernel).diag(X))
         xp, tolerance = namespace(left), self.config.tolerance
         if not bool(xp.any(left > threshold(self) * prior)):
             return False

@@ -56,7 +56,7 @@ class RecursiveState(MergeableState):
         Drawn in proportion to residual variance, or, for seed None, the largest first, as many as are independent.
         """
         features = Pivots.choose(kernel, basis, rank, seed)
-        return cls(features, noise, NormalEquations.empty(features.rank, y.shape[1], basis))
+        return cls(features, noise, NormalEquations.empty(features.size, y.shape[1], basis))
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -152,7 +152,7 @@ class RecursiveState(MergeableState):
     def retuned(self, kernel: Kernel, noise: float) -> Self:
         """See State; what was learned of the values at the inducing points stays. O(r³)."""
         features, statistics, xp = self.features, self.statistics, namespace(self.features.Z)
-        gone = features.superfluous(kernel, 10 * features.rank * eps(features.Z))
+        gone = features.superfluous(kernel, 10 * features.size * eps(features.Z))
         if gone:
             features, complement = features.drop(gone)
             statistics = statistics.drop(Complement(double(complement.Y), double(complement.T)))

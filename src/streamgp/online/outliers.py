@@ -12,7 +12,7 @@ from ..checks import Batch
 from ..errors import InputError
 from ..methods import State, predict_in_chunks
 from ..targets import TargetScaling
-from ..tuning.start import spread
+from ..tuning.families import spread
 
 # With fewer rows distances cannot be judged.
 MIN_TO_JUDGE = 20

@@ -1,4 +1,4 @@
-"""Raise an objective by L-BFGS-B under a prior, and take only a step that predicts held-out rows no worse."""
+"""Raise an objective by L-BFGS-B under a prior, over families too, and take only what predicts held-out rows no worse."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import numpy as np
 import scipy.optimize
 
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
+from .families import NARROW, clipped, family_of, like, natural_kernel, prior_widths
 from .objectives import Objective, SampleObjective, Value
 from .start import NOISE_SHARE
 
-# Standard deviation of the prior on the logarithm of each hyperparameter about its start.
-PRIOR = 0.6
 # Iterations of the optimiser at a tuning; and where there is one after every batch, which starts where the last ended.
 STEPS = 30
 FEW_STEPS = 1
 # The verdict on hyperparameters that were changed.
 TAKEN = "taken"
+# Iterations for a family other than the present one, which starts from what was found for that.
+CHALLENGE_STEPS = 12
+# Another family is taken if its log evidence, less the prior, is higher by this: odds of about 7 to 1.
+CLEARLY = 2.0
 # Multiples of the default length-scales where a tuning also looks, because all-noise is a local optimum.
-STARTS = (1.0, 0.3, 0.1, 0.03)
-# Targets are clipped to so many robust standard deviations from the median before they are tuned on.
-OUTLYING = 10.0
+STARTS = (1.0, 3.0, 0.3, 0.1, 0.03)
 # The noise stays between these shares of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 10.0)
 
@@ -34,16 +35,20 @@ class Search:
     Attributes
     ----------
     centre : (p,)
-        The kernel's theta at the start of the stream: the mean of the prior, and what `bounds` are multiples of.
+        The mean of the prior, and what `bounds` are multiples of: the theta of the kernel that was given. Without a
+        given kernel it is that of the sample's `natural_kernel`, anew at each tuning.
     bounds : (low, high)
     tune_noise : bool
     steps : int
+    families : tuple of str
+        What to choose from where no kernel was given.
     """
 
     centre: np.ndarray
     bounds: tuple[float, float]
     tune_noise: bool
     steps: int = STEPS
+    families: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,34 +77,66 @@ def tune_on_rows(
     verdict = nothing_to_learn(X, y)
     if verdict:
         return Tuned(kernel, noise, verdict)
-    objective = SampleObjective(X, _without_outliers(y), kind)
-    starts = _starts(
-        kernel, search.centre, NOISE_SHARE * objective.target_variance if search.tune_noise else noise
-    )
-    return tune(objective, kernel, noise, search, starts)
-
-
-def _without_outliers(y: np.ndarray) -> np.ndarray:
-    middle = np.median(y, axis=0)
-    spread = 1.4826 * np.median(np.abs(y - middle), axis=0)
-    reach = np.where(spread > 0, OUTLYING * spread, np.inf)
-    return np.asarray(np.clip(y, middle - reach, middle + reach))
+    objective = SampleObjective(X, clipped(y), kind)
+    start_noise = NOISE_SHARE * objective.target_variance if search.tune_noise else noise
+    if search.families:
+        return _tune_families(objective, kernel, noise, search, start_noise)
+    return tune(objective, kernel, noise, search, _starts(kernel, search.centre, start_noise))
 
 
 def _starts(kernel: Kernel, centre: np.ndarray, noise: float) -> list[np.ndarray]:
-    """Return other places to start from, theta and log noise: shorter length-scales, for kernels that have them."""
-    if not (isinstance(kernel, Scaled) and isinstance(kernel.kernel, SquaredExponential | Matern)):
+    """Return other places to start from, theta and log noise: other length-scales, for kernels that have them."""
+    base = kernel.split()[1]
+    if not (isinstance(base, Scaled) and isinstance(base.kernel, SquaredExponential | Matern)):
         return []
-    lengths = np.append(0.0, np.ones(centre.size - 1))
+    lengths = np.zeros(centre.size)
+    lengths[1 : base.theta.size] = 1.0
     return [np.append(centre + math.log(factor) * lengths, math.log(noise)) for factor in STARTS]
+
+
+def _tune_families(
+    objective: SampleObjective, kernel: Kernel, noise: float, search: Search, start_noise: float
+) -> Tuned:
+    """Tune the present family, then each other one from there; take the best, if it is clearly better."""
+    own, trend = family_of(kernel), kernel.split()[0] is not None
+    others = [name for name in search.families if name != own] if search.steps > FEW_STEPS else []
+    before = _PenalisedObjective(objective, kernel, kernel.theta).at(np.append(kernel.theta, math.log(noise)))
+    found: list[tuple[float, Kernel, float, Value]] = []
+    now, now_noise, evaluations = kernel, noise, 1
+    for name in [own, *others]:
+        natural = natural_kernel(name, objective.X, objective.target_variance, trend=trend)
+        first = like(now, natural)
+        land = _PenalisedObjective(objective, first, natural.theta, prior_widths(natural))
+        places = [np.append(first.theta, math.log(now_noise))]
+        if name == own:
+            places += _starts(natural, natural.theta, start_noise)
+        steps = search.steps if name == own else min(CHALLENGE_STEPS, search.steps)
+        place = _climb(land, places, _limits(now_noise, search, objective.target_variance, natural.theta), steps)
+        evaluations += land.evaluations
+        after = land.at(place)
+        if after is not None:
+            loss = land.loss(place)[0] + (CLEARLY / objective.observations if name != own else 0.0)
+            found.append((loss, first.with_theta(place[:-1]), math.exp(place[-1]), after))
+            if name == own:
+                now, now_noise = found[0][1:3]
+    if before is None or not found:
+        return Tuned(kernel, noise, "failed: the objective is not defined here", evaluations=evaluations)
+    for _, tuned, tuned_noise, after in sorted(found, key=lambda item: item[0]):
+        if after.held_out >= before.held_out:
+            values = (before.value, after.value, evaluations)
+            return Tuned(tuned, tuned_noise, TAKEN, *values)
+    return Tuned(kernel, noise, "kept: the held-out error would be worse", before.value, evaluations=evaluations)
 
 
 class _PenalisedObjective:
     """Objective less prior over the kernel's theta and log noise; each place is evaluated once."""
 
-    def __init__(self, objective: Objective, kernel: Kernel, centre: np.ndarray) -> None:
+    def __init__(
+        self, objective: Objective, kernel: Kernel, centre: np.ndarray, widths: np.ndarray | None = None
+    ) -> None:
         self._objective, self._kernel, self._centre = objective, kernel, centre
-        self._strength = 1.0 / (objective.observations * PRIOR**2)
+        widths = np.full(centre.size, NARROW) if widths is None else widths
+        self._strength = 1.0 / (objective.observations * widths**2)
         self._known: dict[bytes, Value | None] = {}
 
     @property
@@ -125,7 +162,7 @@ class _PenalisedObjective:
         if now is None:
             return 1e10, np.zeros_like(place)
         pull = np.append(self._strength * away, 0.0)
-        return float(0.5 * self._strength * (away**2).sum()) - now.value, pull - now.gradient
+        return float(0.5 * (self._strength * away**2).sum()) - now.value, pull - now.gradient
 
 
 def tune(
@@ -135,30 +172,32 @@ def tune(
 
     `starts` are other places to start from if one is clearly better.
     """
-    limits = _limits(noise, search, objective.target_variance)
-    low, high = np.array(limits).T
-    land, first = (
-        _PenalisedObjective(objective, kernel, search.centre),
-        np.append(kernel.theta, math.log(noise)),
-    )
-    # The present values may lie out of bounds themselves.
-    places = [np.clip(place, low, high) for place in (first, *(starts or []))]
-    losses = [land.loss(place)[0] for place in places]
-    found = scipy.optimize.minimize(
-        land.loss,
-        places[0 if losses[0] <= min(losses) + 1e-3 else int(np.argmin(losses))],
-        jac=True,
-        method="L-BFGS-B",
-        bounds=limits,
-        options={"maxiter": search.steps, "maxfun": 2 * search.steps},
-    ).x
+    limits = _limits(noise, search, objective.target_variance, search.centre)
+    land = _PenalisedObjective(objective, kernel, search.centre)
+    found = _climb(land, [np.append(kernel.theta, math.log(noise)), *(starts or [])], limits, search.steps)
     return _accepted(land, kernel, noise, found, whole=search.steps <= FEW_STEPS)
 
 
-def _limits(noise: float, search: Search, size: float) -> list[tuple[float, float]]:
+def _climb(
+    land: _PenalisedObjective, places: list[np.ndarray], limits: list[tuple[float, float]], steps: int
+) -> np.ndarray:
+    """Return the best place found from the first of `places`, or from another that is clearly better to start at."""
+    low, high = np.array(limits).T
+    # The present values may lie out of bounds themselves.
+    places = [np.clip(place, low, high) for place in places]
+    losses = [land.loss(place)[0] for place in places]
+    first = places[0 if losses[0] <= min(losses) + 1e-3 else int(np.argmin(losses))]
+    options = {"maxiter": steps, "maxfun": 2 * steps}
+    found = scipy.optimize.minimize(
+        land.loss, first, jac=True, method="L-BFGS-B", bounds=limits, options=options
+    ).x
+    return np.asarray(found)
+
+
+def _limits(noise: float, search: Search, size: float, centre: np.ndarray) -> list[tuple[float, float]]:
     """Return the range of theta and log noise; `size` is the variance of the targets."""
     low, high = (math.log(bound) for bound in search.bounds)
-    limits = [(c + low, c + high) for c in search.centre]
+    limits = [(c + low, c + high) for c in centre]
     at = math.log(noise)
     if not search.tune_noise:
         return [*limits, (at, at)]

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from ..parameters import LATER, Settings
+from .families import families_of
 from .optimise import FEW_STEPS, STEPS, TAKEN, Search, Tuned
 from .reservoir import SAMPLE
 from .start import MIN_ROWS
@@ -84,7 +85,8 @@ class Schedule:
         """Return where and how long to search; a tuning at every batch starts where the last ended and takes a step."""
         few = settings.tune == "continuous" and self.tunings >= settings.initial_batches
         low, high = settings.bounds
-        return Search(self.centre, (low, high), settings.noise == "auto", FEW_STEPS if few else STEPS)
+        families, steps = families_of(settings.kernel), FEW_STEPS if few else STEPS
+        return Search(self.centre, (low, high), settings.noise == "auto", steps, families)
 
     def stepped(self, forgetting: float) -> Self:
         """Return the schedule at the next batch."""

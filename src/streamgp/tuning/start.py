@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._arrays import Array, to_host
-from ..kernels import FAMILIES, Affine, Kernel, Scaled, Sum
+from ..kernels import Affine, Kernel, Scaled, Sum, dictionary
 from ..methods.factory import check_kernel_for
 from ..parameters import Settings, given_kernel
+from .families import TREND_SHARE, clipped, families_of, natural_kernel, spread
 
 # Fewer rows are not tuned on. Set in version 0.1; other values were not compared.
 MIN_ROWS = 50
@@ -37,18 +38,6 @@ class Start:
     noise: float
 
 
-def spread(values: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column of (n, d), safe from overflow and never zero.
-
-    For a column that does not vary its size, and for a column of zeros one: any unit will do, but it must scale with
-    the data.
-    """
-    size = np.abs(values).max(axis=0)
-    unit = np.where(size > 0, size, 1.0)
-    deviation = (values / unit).std(axis=0)
-    return np.where(deviation > 8 * np.finfo(values.dtype).eps, deviation, 1.0) * unit
-
-
 def start(
     X: np.ndarray,
     y: np.ndarray,
@@ -56,16 +45,16 @@ def start(
     noise: float | None,
     family: str = "squared_exponential",
     *,
+    trend: bool = True,
     few: bool = False,
     fixed: bool = False,
 ) -> Start:
     """Choose what was not given from the first rows, X (n, d) and y (n, q), so that units do not matter.
 
     A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
-    the kernel is noise. Without one, the targets' mean is taken off and the length-scales are the
-    features' standard deviations times √d, at which two typical rows have a correlation of 1/e, in a kernel of
-    the family that is named. `few`: so few rows that they are not tuned on; see `from_few`. `fixed`: a kernel that is
-    given will not be tuned either.
+    the kernel is noise. Without one, the targets' mean is taken off and the kernel is the `natural_kernel` of the
+    family that is named, with a trend if wanted. `few`: so few rows that they are not tuned on; see `from_few`. `fixed`:
+    a kernel that is given will not be tuned either.
     """
     n_outputs = y.shape[1]
     offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)
@@ -77,13 +66,15 @@ def start(
             return given
         return noise_from_few(X, y, given) if fixed else from_few(X, y, given, centred=False)
     offset = y[0] + (y - y[0]).mean(axis=0)
-    lengths = spread(X) * X.shape[1] ** 0.5
-    correlation = FAMILIES[family](lengths)
-    if noise is None:
-        begun = Start(offset, deviation, correlation, NOISE_SHARE)
-        return from_few(X, y, begun, centred=True) if few else begun
-    variance = float((deviation**2).mean())
-    return Start(offset, scale, _scaled(correlation, variance), noise)
+    variance = 1.0 if noise is None else float((deviation**2).mean())
+    if family == "dictionary":
+        chosen: Kernel = _scaled(dictionary(spread(clipped(X)) * X.shape[1] ** 0.5), variance)
+    else:
+        chosen = natural_kernel(family, X, variance, trend=trend and not few)
+    if noise is not None:
+        return Start(offset, scale, chosen, noise)
+    begun = Start(offset, deviation, chosen, NOISE_SHARE)
+    return from_few(X, y, begun, centred=True) if few else begun
 
 
 def _scaled(kernel: Kernel, factor: float) -> Kernel:
@@ -159,7 +150,8 @@ def start_of(settings: Settings, X: Array, y: Array) -> tuple[Start, bool]:
     """Return where a stream starts, and whether its rows X (n, d), y (n, q) are too few to tune on."""
     kernel = given_kernel(settings, X.shape[1])
     noise = None if settings.noise == "auto" else float(settings.noise)
-    family = settings.kernel if isinstance(settings.kernel, str) else "squared_exponential"
+    families = families_of(settings.kernel)
+    family = families[0] if families else "dictionary"
     given = kernel is not None and (noise is not None or kernel.nugget > 0)
     few = not given and X.shape[0] < MIN_ROWS
     if kernel is not None:
@@ -170,6 +162,7 @@ def start_of(settings: Settings, X: Array, y: Array) -> tuple[Start, bool]:
         kernel,
         noise,
         family,
+        trend=X.shape[1] <= TREND_SHARE * settings.most_features,
         few=few,
         fixed=settings.tune == "none",
     )
