@@ -26,6 +26,7 @@ from .._arrays import (
     product_lower,
     row_parts,
     solve_lower,
+    to_host,
     zeros,
 )
 from ..errors import NumericalError
@@ -145,6 +146,16 @@ class Pivots:
         top = xp.concat([self.V, zeros((r, m), self.V)], axis=1)
         V = xp.concat([top, bottom], axis=0)
         return Pivots(self.kernel, xp.concat([self.Z, X], axis=0), V, self.triangular)
+
+    def precision_lost(self, F: Array, L: Array, prior: Array) -> np.ndarray:
+        """Return how many times rounding is multiplied in the feature of each of m new pivots; shape (m,).
+
+        The squared norm of its row of V in units of 1/prior (m,); F (m, ·) and L as in `extend`. O(m r²).
+        """
+        xp, m = namespace(L), L.shape[0]
+        columns = -1.0 * product(double(F), double(self.V)[:, self.n_trend :])
+        rows = solve_lower(L, xp.concat([columns, eye(m, L)], axis=1))
+        return to_host(xp.sum(rows * rows, axis=1) * double(prior))
 
     def exchange(self, pivots: Sequence[int], complement: Complement, X: Array, F: Array, L: Array) -> Pivots:
         """Replace the pivots with these numbers by the rows of X (m, d); O(m r²).

@@ -35,6 +35,17 @@ from ..lowrank import Complement
 
 
 @dataclass(frozen=True)
+class Dropped:
+    """Features F (W, m) that are dropped, of the rows that stay known, and the noise variance of the fit.
+
+    M = A + σ²I of the rows that are gone is replaced by its Schur complement.
+    """
+
+    F: Array
+    noise: float
+
+
+@dataclass(frozen=True)
 class NormalEquations:
     """The sufficient statistics of the rows learned so far; every operation returns new ones.
 
@@ -171,17 +182,29 @@ class NormalEquations:
         moment = xp.matrix_transpose(complement.rows(xp.matrix_transpose(self.moment)))
         return replace(self, gram=complement.both(self.gram)[m:, m:], moment=moment)
 
-    def exchange(self, complement: Complement, F: Array, y: Array, weights: Array) -> Self:
+    def exchange(
+        self, complement: Complement, F: Array, y: Array, weights: Array, dropped: Dropped | None = None
+    ) -> Self:
         """Drop the first m axes of `complement` and put new features in their place; O(r² m + W r m).
 
         F (W, r) are the features of the rows that have the new ones, these first; y (W, q) and weights (W,) as in
-        `extend`.
+        `extend`. The statistics of the other axes are those of all rows, as if the dropped ones had never been there;
+        or, with `dropped`, those of the posterior of the other axes given the rows that are gone, marginalised over
+        the dropped ones: rows that only these explained do not pull at the others.
         """
         xp, m = namespace(self.gram), complement.T.shape[0]
         F = double(F)
         weighted = xp.matrix_transpose(F[:, :m] * weights[:, None])
         new, cross = complement.both(self.gram), product(weighted, F)
         moment = xp.matrix_transpose(complement.turn(xp.matrix_transpose(self.moment)))
+        if dropped is not None:
+            own = xp.matrix_transpose(dropped.F * weights[:, None])
+            rest = xp.concat([new[:m, m:] - product(own, F[:, m:]), moment[:m, :] - own @ y], axis=1)
+            values, Q = eigh(new[:m, :m] - own @ dropped.F, "the gram matrix of dropped features")
+            half = xp.matrix_transpose(Q) @ rest / xp.sqrt(clip_below(values, 0.0) + dropped.noise)[:, None]
+            both = product(xp.matrix_transpose(half[:, : self.rank - m]), half)
+            new[m:, m:] -= both[:, : self.rank - m]
+            moment[m:, :] -= both[:, self.rank - m :]
         new[:m, :], new[:, :m] = cross, xp.matrix_transpose(cross)
         moment[:m, :] = weighted @ y
         return replace(self, gram=new, moment=moment)

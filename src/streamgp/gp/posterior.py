@@ -53,11 +53,15 @@ class Posterior:
     residual_as_noise : bool
         Fit with the mean of k(x, x) − φᵀφ over the rows learned added to the noise. The statistics do not contain
         K − K̂, so that without it a model with few inducing points is overconfident (DTC); FITC adds it row by row.
+    residual_at_most : float
+        An upper bound of that mean: rows far from all inducing points do not count in the features, and their
+        unexplained variance must not count as noise of the others.
     """
 
     statistics: NormalEquations
     noise: float
     residual_as_noise: bool = False
+    residual_at_most: float = math.inf
 
     @cached_property
     def effective_noise(self) -> float:
@@ -65,7 +69,8 @@ class Posterior:
         statistics = self.statistics
         if not self.residual_as_noise or not statistics.count > 0:
             return self.noise
-        return self.noise + max(statistics.trace_error, 0.0) / statistics.count
+        residual = max(statistics.trace_error, 0.0) / statistics.count
+        return self.noise + min(residual, self.residual_at_most)
 
     @cached_property
     def _cholesky(self) -> Array | None:

@@ -27,6 +27,7 @@ from .._arrays import (
     zeros,
 )
 from ..gp.features import Pivots, covariance_between, without_trend
+from ..gp.normal_equations import Dropped
 from ..gp.posterior import Posterior
 from ..kernels import Kernel
 from ..lowrank import Complement
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from .pivot_state import PivotState
 
 S = TypeVar("S", bound="PivotState")
+# Rounding of features may grow to eps^(1 − PRECISION): 5e-7 in double precision.
+PRECISION = 0.6
 
 
 def _draw(state: S, left: Array, X: Array, n_most: int) -> tuple[list[int], Array]:
@@ -49,7 +52,28 @@ def threshold(state: PivotState) -> float:
     prior, statistics = without_trend(state.kernel).prior_variance, state.fit.statistics
     if prior is None:
         prior = statistics.prior_trace / statistics.count if statistics.count > 0 else 0.0
-    return state.config.policy.threshold(prior, state.noise, eps(state.features.Z))
+    return max(state.config.policy.threshold(prior, state.noise, eps(state.features.Z)), state.least_novelty)
+
+
+def _distinct(state: S, block: Rows, chosen: list[int]) -> tuple[S, list[int]]:
+    """Leave out rows whose features would be lost to rounding; rows like them are not looked at again.
+
+    A smooth kernel makes a chain of close pivots, such as times one after another, dependent to rounding although a
+    sizeable share of each is unexplained when it comes.
+    """
+    if not chosen:
+        return state, chosen
+    rows, xp = block.at(chosen), namespace(block.X)
+    left = selection.residual(state.kernel, rows.X, rows.F)
+    L = cholesky(left, "the unexplained covariance of the new pivots")
+    prior = double(without_trend(state.kernel).diag(rows.X))
+    lost = state.features.precision_lost(rows.F, L, prior) > eps(state.features.Z) ** -PRECISION
+    if not lost.any():
+        return state, chosen
+    share = to_host(xp.linalg.diagonal(left) / prior)
+    floor = max(state.least_novelty, 2.0 * float(share[lost].min()))
+    kept = [i for i, gone in zip(chosen, lost, strict=True) if not gone]
+    return replace(state, least_novelty=floor), kept
 
 
 def fill(state: S, block: Rows) -> S:
@@ -59,6 +83,7 @@ def fill(state: S, block: Rows) -> S:
     if state.config.tolerance is not None:
         prior = double(without_trend(state.kernel).diag(block.X))
         chosen = chosen[: selection.within_tolerance(left, columns, prior, state.config.tolerance)]
+    state, chosen = _distinct(state, block, chosen)
     return admit(replace(state, reviews=state.reviews + 1), block, chosen)
 
 
@@ -74,7 +99,7 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
     rows = policy.calm_review_every if device else state.unreviewed
     n_most = round(policy.candidates_per_review * rows / policy.review_every * moved)
     chosen, columns = _draw(state, left, block.X, min(n_most, rank))
-    after = replace(state, reviews=state.reviews + 1, unreviewed=0)
+    after = replace(state, reviews=state.reviews + 1, unreviewed=0, recent_losses=None)
     if not chosen or block.count < 2:
         return after
     # Computing losses is O(r³): only so often that a row's share of it is O(r²).
@@ -87,6 +112,32 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
         return after
     after = exchange(after, [int(j) for j in weak], [chosen[i] for i in candidates], block.count)
     return rebased(after)
+
+
+def take_novel(state: S, block: Rows) -> S:
+    """Exchange pivots that explain next to nothing of the window for rows of the newest block that are unexplained.
+
+    Both are measured on the window: on inputs that never come back (time, a random walk) old pivots are worth nothing
+    there, and every new row is taken; where all pivots are in use, next to none is. O(W r² + m r²).
+    """
+    policy, window = state.config.policy, state.window
+    worth = state.recent_losses
+    if worth is None or worth.shape[0] != state.features.rank:
+        worth = selection.recent_losses(state.features, window, state.losses, policy.unused)
+    left = selection.residual(state.kernel, block.X, block.F)
+    chosen, columns = _draw(state, left, block.X, state.features.rank)
+    state, newcomers = _distinct(state, block, chosen)
+    after = replace(state, reviews=state.reviews + 1, recent_losses=worth)
+    gain = selection.gains_with_own(columns, window.count)[[chosen.index(i) for i in newcomers]]
+    candidates, weak = selection.pairs(gain, to_host(worth), policy.margin)
+    if not candidates.size:
+        return after
+    newcomers = [newcomers[i] for i in candidates]
+    after = exchange(after, [int(j) for j in weak], newcomers, block.count, marginal=True)
+    worth = namespace(worth).asarray(worth, copy=True)
+    for i, j in zip(candidates, weak, strict=True):
+        worth[int(j)] = float(gain[i])
+    return rebased(replace(after, recent_losses=worth))
 
 
 def admit(state: S, block: Rows, chosen: list[int]) -> S:
@@ -111,8 +162,13 @@ def admit(state: S, block: Rows, chosen: list[int]) -> S:
     )
 
 
-def exchange(state: S, pivots: list[int], candidates: list[int], n: int) -> S:
-    """Replace pivots by rows of the last n of the window; every row of the window gets its features for them."""
+def exchange(
+    state: S, pivots: list[int], candidates: list[int], n: int, *, marginal: bool = False
+) -> S:
+    """Replace pivots by rows of the last n of the window; every row of the window gets its features for them.
+
+    `marginal`: rows that are gone keep what they say of the other pivots, no more; see NormalEquations.exchange.
+    """
     xp, window, m = namespace(state.window.X), state.window, len(pivots)
     V = double(state.features.V)
     complement = Complement.of(xp.take(V, state.features.columns(pivots, V), axis=1))
@@ -122,8 +178,9 @@ def exchange(state: S, pivots: list[int], candidates: list[int], n: int) -> S:
     own = double(state.kernel.block(X)) - kept @ xp.matrix_transpose(kept)
     L = cholesky(own, "the unexplained covariance of the new pivots")
     cross = less_product(double(state.kernel.block(window.X, X)), F[:, m:], xp.matrix_transpose(kept))
+    gone = Dropped(xp.asarray(F[:, :m], copy=True), state.fit.effective_noise) if marginal else None
     F[:, :m] = solve_lower(L, cross, rows=True)
-    statistics = state.fit.statistics.exchange(complement, F, window.y, window.weights)
+    statistics = state.fit.statistics.exchange(complement, F, window.y, window.weights, gone)
     losses = xp.asarray(state.losses, copy=True)
     fresh = selection.first_losses(F[:, :m], L) / max(statistics.count, 1.0)
     for i, pivot in enumerate(pivots):
@@ -231,7 +288,7 @@ def retuned(state: S, kernel: Kernel, noise: float) -> S:
     past = replace(past, prior_trace=max(past.prior_trace - past.trace_error, 0.0) + lost)
     statistics = replace(past.add(*rows.weighted(), prior), count=old.count)
     floor = None if state.noise_floor is None else noise
-    after = replace(state, noise=noise, noise_floor=floor).refitted(
+    after = replace(state, noise=noise, noise_floor=floor, least_novelty=0.0).refitted(
         statistics, features=features, window=rows, changes=0
     )
     return replace(after, losses=selection.losses(after.fit.statistics, after.features))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from .._arrays import Array, double, namespace, slices, to_host
+from .._arrays import Array, double, is_foreign, namespace, slices, to_host
 from ..errors import InputError
 from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
@@ -56,6 +57,8 @@ class PivotState(MergeableState):
 
     Attributes
     ----------
+    least_novelty : float
+        Unexplained share of its prior variance that a row needs to become a pivot, for features to keep their digits.
     noise_floor : float or None
         Lower bound on the re-estimated noise: the last tuned value; None where the noise was given.
     fit : Posterior
@@ -68,6 +71,9 @@ class PivotState(MergeableState):
         The posterior given the pending rows too.
     losses : (r,)
         Variance that each pivot explains of another row, when last computed.
+    recent_losses : (r,) or None
+        The same of the rows of the window, by which a pivot is judged that a novel row might replace; None where they
+        must be computed again.
     faded : bool
         Whether anything was ever forgotten.
     reviews, unreviewed, changes : int
@@ -82,6 +88,8 @@ class PivotState(MergeableState):
     pending: Rows
     conditioned: Conditioned | None
     losses: Array
+    recent_losses: Array | None = None
+    least_novelty: float = 0.0
     noise_floor: float | None = None
     faded: bool = False
     reviews: int = 0
@@ -115,6 +123,8 @@ class PivotState(MergeableState):
         trace = self.kernel.trace(block.X)
         statistics = self.fit.statistics.add(block.F, block.y, trace, mixed=self.config.mixed)
         size, window, newest = self.config.window_size, self.window, block
+        every, unreviewed = self.config.policy.review_every, self.unreviewed + block.count
+        same = unreviewed // every == self.unreviewed // every  # the window is nearly the one that was looked at
         if size is not None:
             window, newest = window.last(max(size - block.count, 0)), block.last(size)
         return self.refitted(
@@ -122,16 +132,19 @@ class PivotState(MergeableState):
             window=window.join(newest) if window.count else newest.copied(),
             pending=block.last(0),
             conditioned=None,
-            unreviewed=self.unreviewed + block.count,
+            unreviewed=unreviewed,
+            recent_losses=self.recent_losses if same else None,
         )
 
     def refitted(self, statistics: NormalEquations, **changes: Any) -> Self:
         """Return the state with other statistics: a new posterior, the window cut to its size, an empty cache."""
         window, size = changes.pop("window", self.window), self.config.window_size
+        window = window if size is None else window.last(size)
+        recent = _mean_unexplained(changes.get("features", self.features), window)
         return replace(
             self,
-            fit=Posterior(statistics, self.noise, residual_as_noise=True),
-            window=window if size is None else window.last(size),
+            fit=Posterior(statistics, self.noise, residual_as_noise=True, residual_at_most=recent),
+            window=window,
             recent=Recent(),
             **changes,
         )
@@ -230,3 +243,11 @@ class PivotState(MergeableState):
             conditioned=None,
         )
         return replace(state, losses=losses(summary.statistics, state.features))
+
+
+def _mean_unexplained(features: Pivots, window: Rows) -> float:
+    """Return the mean unexplained variance of the rows of the window; infinite on a device, and for none."""
+    if not window.count or is_foreign(window.X):
+        return math.inf
+    left = features.unexplained(window.X, window.F)
+    return max(float(left.sum()), 0.0) / window.count

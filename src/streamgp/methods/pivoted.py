@@ -15,7 +15,7 @@ from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
 from .base import Prediction, Recent
-from .pivot_changes import fill, replace_weak, threshold
+from .pivot_changes import fill, replace_weak, take_novel, threshold
 from .pivot_state import PivotedConfig, PivotState
 from .rows import Rows
 
@@ -87,16 +87,19 @@ class PivotedState(PivotState):
         # A copy, since the caller may write its next rows into the same memory.
         rows = Rows.of(namespace(X).asarray(X, copy=True), y, F)
         block = self.pending.join(rows) if self.pending.count else rows
-        novel = self.features.rank < self.config.max_rank and self._is_novel(X, F)
+        full = self.features.rank >= self.config.max_rank
+        novel = self._is_urgent(X, F) if full else self._is_novel(X, F)
         due = self.unreviewed + block.count >= policy.calm_review_every
         if block.count < policy.review_every and not novel and not due and self.features.rank:
             given = self.conditioned
             given = Conditioned.on(self.fit, F, y) if given is None else given.add(F, y)
             return replace(self, pending=block, conditioned=given, recent=Recent())
         folded = self.fold(block)
-        if self.features.rank < self.config.max_rank:
+        if not full:
             # Free places are filled at every block; reviews are counted from full rank on.
             return replace(fill(folded, folded.window.last(block.count)) if novel else folded, unreviewed=0)
+        if novel:
+            folded = take_novel(folded, folded.window.last(min(block.count, BLOCK)))
         return folded._reviewed(block.count, self.fit)
 
     def _reviewed(self, n_new: int, before: Posterior) -> Self:
@@ -115,6 +118,15 @@ class PivotedState(PivotState):
         if self.unreviewed < (policy.review_every if moved > policy.moved else review_every):
             return self
         return replace_weak(self, block, before, min(max(moved, 1.0), policy.most_moved))
+
+    def _is_urgent(self, X: Array, F: Array) -> bool:
+        """Return whether some rows X (b, d) with features F (b, ·) are worth a pivot at once, at full rank."""
+        policy, worth, left = self.config.policy, self.recent_losses, self.features.unexplained(X, F)
+        most = float(namespace(left).max(left))
+        if most <= policy.worth_of_noise * self.noise:
+            return False
+        least = 0.0 if worth is None else float(namespace(worth).min(worth))
+        return most > policy.margin * least * max(self.window.count, 1)
 
     def _is_novel(self, X: Array, F: Array) -> bool:
         """Return whether rows X (b, d) with features F (b, r) need another pivot."""
