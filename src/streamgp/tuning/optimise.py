@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.optimize
 
+from ..gp.outputs import per_output, typical
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
 from .objectives import Objective, SampleObjective, Value
+from .several import SeveralOutputs
 from .start import NOISE_SHARE
 
 # Standard deviation of the prior on the logarithm of each hyperparameter about its start.
@@ -25,6 +27,9 @@ STARTS = (1.0, 0.3, 0.1, 0.03)
 OUTLYING = 10.0
 # The noise stays between these shares of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 10.0)
+# The same where each output has an amplitude of its own, as shares of that: the least noise under an amplitude a hundred
+# times the targets', and an output that is all noise.
+NOISE_OVER_AMPLITUDE = (1e-8, 1e4)
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,28 @@ class Search:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken"."""
+    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken".
+
+    Attributes
+    ----------
+    kernel : Kernel
+    noise : (q,)
+    amplitudes : (q,) or None
+        What the targets' variances are to be divided by to fit kernel and noise; None where they stay.
+    """
 
     kernel: Kernel
-    noise: float
+    noise: np.ndarray
     verdict: str
     before: float = math.nan
     after: float = math.nan
     evaluations: int = 0
+    amplitudes: np.ndarray | None = None
+
+    @property
+    def factors(self) -> np.ndarray | None:
+        """What targets are to be multiplied by to have the amplitude of the kernel, (q,); None where they stay."""
+        return None if self.amplitudes is None or self.verdict != TAKEN else self.amplitudes**-0.5
 
 
 def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
@@ -66,17 +85,24 @@ def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
 
 
 def tune_on_rows(
-    kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, *, kind: str, search: Search
+    kernel: Kernel, noise: float | np.ndarray, X: np.ndarray, y: np.ndarray, *, kind: str, search: Search
 ) -> Tuned:
-    """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict."""
-    verdict = nothing_to_learn(X, y)
+    """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict.
+
+    The evidence of several outputs is that of an amplitude and a noise for each; other objectives, and a noise that is
+    given, have one noise for all.
+    """
+    verdict, noise = nothing_to_learn(X, y), per_output(noise, y.shape[1])
     if verdict:
         return Tuned(kernel, noise, verdict)
-    objective = SampleObjective(X, _without_outliers(y), kind)
-    starts = _starts(
-        kernel, search.centre, NOISE_SHARE * objective.target_variance if search.tune_noise else noise
-    )
-    return tune(objective, kernel, noise, search, starts)
+    y = _without_outliers(y)
+    objective: Objective
+    if y.shape[1] > 1 and kind == "evidence" and search.tune_noise and kernel.positive_semidefinite:
+        objective = SeveralOutputs(X, y, float(np.mean(kernel.diag(X))))
+    else:
+        objective = SampleObjective(X, y, kind)
+    start = per_output(NOISE_SHARE * objective.noise_size, noise.size) if search.tune_noise else noise
+    return tune(objective, kernel, noise, search, _starts(kernel, search.centre, start))
 
 
 def _without_outliers(y: np.ndarray) -> np.ndarray:
@@ -86,12 +112,12 @@ def _without_outliers(y: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(y, middle - reach, middle + reach))
 
 
-def _starts(kernel: Kernel, centre: np.ndarray, noise: float) -> list[np.ndarray]:
-    """Return other places to start from, theta and log noise: shorter length-scales, for kernels that have them."""
+def _starts(kernel: Kernel, centre: np.ndarray, noise: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return other places to start from, theta and noise: shorter length-scales, for kernels that have them."""
     if not (isinstance(kernel, Scaled) and isinstance(kernel.kernel, SquaredExponential | Matern)):
         return []
     lengths = np.append(0.0, np.ones(centre.size - 1))
-    return [np.append(centre + math.log(factor) * lengths, math.log(noise)) for factor in STARTS]
+    return [(centre + math.log(factor) * lengths, noise) for factor in STARTS]
 
 
 class _PenalisedObjective:
@@ -108,41 +134,53 @@ class _PenalisedObjective:
         return len(self._known)
 
     def at(self, place: np.ndarray) -> Value | None:
-        """Evaluate theta and log noise (p + 1,); None where the objective is not defined."""
+        """Evaluate theta and log noises; None where the objective is not defined."""
         key = place.tobytes()
         if key not in self._known:
             try:
-                now = self._objective(self._kernel.with_theta(place[:-1]), math.exp(place[-1]))
+                now = self._objective(*self.hyperparameters(place))
                 defined = math.isfinite(now.value) and bool(np.isfinite(now.gradient).all())
                 self._known[key] = now if defined else None
             except (ArithmeticError, np.linalg.LinAlgError):  # NumericalError is one, and so is an overflow
                 self._known[key] = None
         return self._known[key]
 
+    def hyperparameters(self, place: np.ndarray) -> tuple[Kernel, np.ndarray]:
+        """Return kernel and noises of a place."""
+        p = self._centre.size
+        return self._kernel.with_theta(place[:p]), np.array([math.exp(value) for value in place[p:]])
+
     def loss(self, place: np.ndarray) -> tuple[float, np.ndarray]:
         """Return what is minimised, and its gradient."""
-        now, away = self.at(place), place[:-1] - self._centre
+        p = self._centre.size
+        now, away = self.at(place), place[:p] - self._centre
         if now is None:
             return 1e10, np.zeros_like(place)
-        pull = np.append(self._strength * away, 0.0)
+        pull = np.append(self._strength * away, np.zeros(place.size - p))
         return float(0.5 * self._strength * (away**2).sum()) - now.value, pull - now.gradient
 
 
 def tune(
-    objective: Objective, kernel: Kernel, noise: float, search: Search, starts: list[np.ndarray] | None = None
+    objective: Objective,
+    kernel: Kernel,
+    noise: float | np.ndarray,
+    search: Search,
+    starts: list[tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> Tuned:
-    """Maximise an objective less the prior over the kernel's theta and log noise, from the present values.
+    """Maximise an objective less the prior over the kernel's theta and log noise (q,), from the present values.
 
-    `starts` are other places to start from if one is clearly better.
+    `starts` are other thetas and noises to start from if one is clearly better.
     """
-    limits = _limits(noise, search, objective.target_variance)
+    noise, separate = np.atleast_1d(noise), isinstance(objective, SeveralOutputs)
+
+    def place_of(theta: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        return np.append(theta, [math.log(value) for value in (noise if separate else [typical(noise)])])
+
+    limits = _limits(place_of(kernel.theta, noise), search, objective)
     low, high = np.array(limits).T
-    land, first = (
-        _PenalisedObjective(objective, kernel, search.centre),
-        np.append(kernel.theta, math.log(noise)),
-    )
+    land, first = _PenalisedObjective(objective, kernel, search.centre), place_of(kernel.theta, noise)
     # The present values may lie out of bounds themselves.
-    places = [np.clip(place, low, high) for place in (first, *(starts or []))]
+    places = [np.clip(place, low, high) for place in (first, *(place_of(*start) for start in starts or []))]
     losses = [land.loss(place)[0] for place in places]
     found = scipy.optimize.minimize(
         land.loss,
@@ -152,29 +190,29 @@ def tune(
         bounds=limits,
         options={"maxiter": search.steps, "maxfun": 2 * search.steps},
     ).x
-    return _accepted(land, kernel, noise, found, whole=search.steps <= FEW_STEPS)
+    tuned = _accepted(land, first, found, whole=search.steps <= FEW_STEPS)
+    if tuned.verdict != TAKEN:
+        return replace(tuned, kernel=kernel, noise=noise)
+    return replace(tuned, noise=per_output(tuned.noise, noise.size))
 
 
-def _limits(noise: float, search: Search, size: float) -> list[tuple[float, float]]:
-    """Return the range of theta and log noise; `size` is the variance of the targets."""
+def _limits(place: np.ndarray, search: Search, objective: Objective) -> list[tuple[float, float]]:
+    """Return the range of theta and log noises about the present values."""
     low, high = (math.log(bound) for bound in search.bounds)
-    limits = [(c + low, c + high) for c in search.centre]
-    at = math.log(noise)
+    limits, noises = [(c + low, c + high) for c in search.centre], place[search.centre.size :].tolist()
     if not search.tune_noise:
-        return [*limits, (at, at)]
-    floor, ceiling = (math.log(max(share * size, 1e-290)) for share in NOISE_BOUNDS)
-    return [*limits, (min(floor, at), max(ceiling, at))]
+        return [*limits, *((at, at) for at in noises)]
+    shares = NOISE_OVER_AMPLITUDE if isinstance(objective, SeveralOutputs) else NOISE_BOUNDS
+    floor, ceiling = (math.log(max(share * objective.noise_size, 1e-290)) for share in shares)
+    return [*limits, *((min(floor, at), max(ceiling, at)) for at in noises)]
 
 
-def _accepted(
-    land: _PenalisedObjective, kernel: Kernel, noise: float, found: np.ndarray, *, whole: bool
-) -> Tuned:
+def _accepted(land: _PenalisedObjective, first: np.ndarray, found: np.ndarray, *, whole: bool) -> Tuned:
     """Take the whole step, or as much of it as makes neither the objective nor the held-out error worse."""
-    first = np.append(kernel.theta, math.log(noise))
     before, end = land.at(first), land.at(found)
     if before is None or end is None:
         verdict = "failed: the objective is not defined here"
-        return Tuned(kernel, noise, verdict, evaluations=land.evaluations)
+        return Tuned(*land.hyperparameters(first), verdict, evaluations=land.evaluations)
     for share in (1.0,) if whole else (1.0, 0.5, 0.25, 0.125):
         place = found if share == 1.0 else first + share * (found - first)
         after = land.at(place)
@@ -183,7 +221,7 @@ def _accepted(
         elif after.held_out < before.held_out:
             verdict = "kept: the held-out error would be worse"
         else:
-            tuned = kernel.with_theta(place[:-1])
-            noise = math.exp(place[-1])
-            return Tuned(tuned, noise, TAKEN, before.value, after.value, evaluations=land.evaluations)
-    return Tuned(kernel, noise, verdict, before.value, end.value, evaluations=land.evaluations)
+            values = (before.value, after.value, land.evaluations, after.amplitudes)
+            return Tuned(*land.hyperparameters(place), TAKEN, *values)
+    values = (before.value, end.value, land.evaluations)
+    return Tuned(*land.hyperparameters(first), verdict, *values)
