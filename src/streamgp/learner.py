@@ -290,6 +290,20 @@ class Learner:
             return self.first.X
         return cast(MergeableState, self.state).features.Z
 
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """Return the learner whose standardised targets are `factors` (q,) times as large, exactly.
+
+        Kernel and noise stay, so that means and calibrated intervals do not change and variances are divided by
+        factors²: the amplitude of each output in the units of its targets.
+        """
+        return replace(
+            self,
+            state=self.state.rescaled(factors),
+            targets=self.targets.rescaled(factors),
+            sample=self.sample.rescaled(factors),
+            scores=self.scores.retuned(factors, np.ones_like(factors), np.ones_like(factors)),
+        )
+
     # Calibration
 
     def reach(self, probability: float, *, calibrated: bool) -> Array:

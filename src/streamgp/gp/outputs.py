@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -50,7 +51,7 @@ class Groups:
         """Group outputs with noise variances (q,): within SHARED_WITHIN of each other, at most MOST_FACTORS groups."""
         groups = [[value] for value in sorted(set(noise.tolist()))]
         while len(groups) > 1:
-            spans = [math.log(b[-1] / a[0]) for a, b in zip(groups, groups[1:], strict=False)]
+            spans = [math.log(b[-1] / a[0]) for a, b in pairwise(groups)]
             at = int(np.argmin(spans))
             if spans[at] > math.log(SHARED_WITHIN) and len(groups) <= MOST_FACTORS:
                 break

@@ -163,12 +163,12 @@ class LeftOut:
     @property
     def typical_error(self) -> np.ndarray:
         """The median size of the errors of each output, never zero; (q,)."""
-        return np.maximum(np.median(np.abs(to_host(self.error)), axis=0), 1e-300)
+        return np.asarray(np.maximum(np.median(np.abs(to_host(self.error)), axis=0), 1e-300))
 
     @property
     def typical_variance(self) -> np.ndarray:
         """The median of the variances of each output, never zero; (q,)."""
-        return np.maximum(np.median(to_host(self.variance), axis=0), 1e-300)
+        return np.asarray(np.maximum(np.median(to_host(self.variance), axis=0), 1e-300))
 
     def log_density(self) -> float:
         """Return the mean log density of the targets, up to a constant."""

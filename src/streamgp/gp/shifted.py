@@ -104,7 +104,7 @@ class Shifted:
 
     @cached_property
     def log_det(self) -> float:
-        """log |det M|; NaN where ΦJΦᵀ + ρI is not positive definite."""
+        """Logarithm of |det M|; NaN where ΦJΦᵀ + ρI is not positive definite."""
         xp = namespace(self.statistics.gram)
         if self._cholesky is not None:
             return 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(self._cholesky))))

@@ -290,6 +290,10 @@ class MergeableState(StatisticsState):
     def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
         """Return the state that has learned the rows of a summary; X (m, d) and y (m, q) are some of them."""
 
+    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
+        """See State; of the rows that are given, where none is kept. Their places are not needed."""
+        return self.left_out(X, y, index([], X))
+
     def total(self) -> Summary:
         """Return the summary of all rows learned."""
         return Summary(self.posterior.statistics, self.trace_error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -100,7 +101,10 @@ class ExactState(State):
     def _append(self, X: Array, y: Array) -> ExactState:
         """Learn at most PANEL_ROWS rows."""
         xp, groups = namespace(X), self.groups
-        solved, own = self.recent.features(X, self._cross), self.kernel.block(X)
+        solved, own = (
+            self.recent.features(X, partial(cross, self.chains, self.kernel, self.X)),
+            self.kernel.block(X),
+        )
         X, y = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
         chains = tuple(
             chain.append(self.kernel, X, groups.columns(y, g), solved[g], own)
@@ -108,17 +112,13 @@ class ExactState(State):
         )
         return replace(self, X=X, y=y, chains=chains, recent=Recent())
 
-    def _cross(self, X: Array) -> list[Array]:
-        """Return L⁻¹k(rows, X), shape (n, m), of each group; O(n² m)."""
-        return cross(self.chains, self.kernel, self.X, X)
-
     def predict(self, X: Array, *, variance: bool = True, covariance: bool = False) -> Prediction:
         """See State; eq. (1). n·m kernel entries, O(n² m)."""
         X = double(X)
         if not covariance:
             return self.recent.predict(X, self._predict, variance=variance)
         means, left, prior = [], [], self.kernel.block(X)
-        for chain, solved in zip(self.chains, self._cross(X), strict=True):
+        for chain, solved in zip(self.chains, cross(self.chains, self.kernel, self.X, X), strict=True):
             signed = namespace(X).matrix_transpose(solved * chain.signs()[:, None])
             means.append(signed @ chain.whitened)
             left.append(prior - signed @ solved)
@@ -126,7 +126,8 @@ class ExactState(State):
 
     def _predict(self, X: Array, features: list[Array] | None, variance: bool) -> Prediction:
         """Predict; the `features` of rows are L⁻¹k(rows, X), shape (n, m), of each group."""
-        every, xp, groups = self._cross(X) if features is None else features, namespace(X), self.groups
+        xp, groups = namespace(X), self.groups
+        every = cross(self.chains, self.kernel, self.X, X) if features is None else features
         signed = [s * chain.signs()[:, None] for s, chain in zip(every, self.chains, strict=True)]
         mean = groups.joined(
             [xp.matrix_transpose(s) @ chain.whitened for s, chain in zip(signed, self.chains, strict=True)]

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, double, namespace, slices, to_host
+from .._arrays import Array, double, namespace, slices, to_host
 from ..errors import InputError
 from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
@@ -156,21 +156,6 @@ class PivotState(MergeableState):
         first.
         """
         return pivot_changes.retuned(self.folded, kernel, noise)
-
-    def rescaled(self, factors: np.ndarray) -> Self:
-        """See State; O(r q + W q)."""
-        here, given = asarray_like(factors, self.fit.statistics.moment), self.conditioned
-        fit = replace(self.fit, statistics=self.fit.statistics.rescaled(here))
-        if given is not None:
-            given = replace(given, base=fit, residual=given.residual * here[None, :])
-        return replace(
-            self,
-            fit=fit,
-            window=self.window.rescaled(here),
-            pending=self.pending.rescaled(here),
-            conditioned=given,
-            recent=Recent(),
-        )
 
     def left_out(self, X: Array, y: Array, numbers: Array | None = None) -> LeftOut:
         """See State."""

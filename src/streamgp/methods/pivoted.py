@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, double, is_foreign, namespace, slices, zeros
+from .._arrays import Array, asarray_like, double, is_foreign, namespace, slices, zeros
 from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
 from ..gp.outputs import per_output
@@ -83,6 +83,21 @@ class PivotedState(PivotState):
         for rows in slices(X.shape[0], DEVICE_BLOCK if full and is_foreign(X) else BLOCK):
             state = state._take(X[rows, :], y[rows, :])
         return state
+
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """See State; O(r q + W q)."""
+        here, given = asarray_like(factors, self.fit.statistics.moment), self.conditioned
+        fit = replace(self.fit, statistics=self.fit.statistics.rescaled(here))
+        if given is not None:
+            given = replace(given, base=fit, residual=given.residual * here[None, :])
+        return replace(
+            self,
+            fit=fit,
+            window=self.window.rescaled(here),
+            pending=self.pending.rescaled(here),
+            conditioned=given,
+            recent=Recent(),
+        )
 
     def _take(self, X: Array, y: Array) -> Self:
         """Learn one block: fold it into the statistics and review the pivots, or keep a few rows pending in O(b r²)."""

@@ -31,8 +31,8 @@ SUMMARY_ROWS = 500
 class RecursiveState(MergeableState):
     """A GP known through its values at fixed inducing points; the rest of it is correlated noise within a batch.
 
-    Rows are whitened with the largest noise of the outputs, which share the statistics. For a more precise output what the
-    inducing points do not explain then counts for less than it should; plain statistics (DTC) ignore it.
+    Rows are whitened with the largest noise of the outputs, which share the statistics. For a more precise output what
+    the inducing points do not explain then counts for less than it should; plain statistics (DTC) ignore it.
 
     Attributes
     ----------
@@ -77,10 +77,6 @@ class RecursiveState(MergeableState):
         return Posterior(self.statistics, self.noise)
 
     @property
-    def _whitening_noise(self) -> float:
-        return float(self.noise.max())
-
-    @property
     def trace_error(self) -> float:
         """See State."""
         return self.unexplained
@@ -109,7 +105,7 @@ class RecursiveState(MergeableState):
         F, diagonal, xp = double(F), double(self.kernel.diag(X)), namespace(X)
         trace = float(xp.sum(diagonal))
         unexplained = self.unexplained + sign * (trace - float(xp.sum(F * F)))
-        F, y, log_whitening = whiten(F, double(y), double(self.kernel.block(X)), self._whitening_noise)
+        F, y, log_whitening = whiten(F, double(y), double(self.kernel.block(X)), float(self.noise.max()))
         statistics = self.statistics.add(F, y, trace, log_whitening, sign=sign)
         return replace(self, statistics=statistics, unexplained=unexplained, recent=Recent())
 
@@ -155,12 +151,8 @@ class RecursiveState(MergeableState):
         F, prior, xp = double(self.features.transform(X)), double(self.kernel.diag(X)), namespace(X)
         # What the inducing points do not explain is noise of the row's own: it counts for so much less.
         unexplained = clip_below(prior - xp.vecdot(F, F), 0.0)
-        noise = self._whitening_noise
+        noise = float(self.noise.max())
         return self.posterior.left_out(F, y, prior, noise / (noise + unexplained))
-
-    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
-        """See State; of the rows that are given, because none is kept."""
-        return self.left_out(X, y)
 
     def forget(self, rate: float) -> Self:
         """See MergeableState; O(r²)."""

@@ -106,7 +106,7 @@ class Scores:
         return np.asarray(self.unit * (we - gamma * wv) / w)
 
     def add(self, error: Array, variance: Array, noise: np.ndarray) -> Self:
-        """Add rows: errors y − mean and variances of the function, not below zero, (b, q); noise variances (q,)."""
+        """Add rows: errors y − mean (b, q), variances of the function (b, q), none below zero, and noises (q,)."""
         xp, b = namespace(error), error.shape[0]
         if not b:
             return self
@@ -153,7 +153,7 @@ class Scores:
     ) -> Array:
         """Return how many standard deviations the central interval of that probability reaches; shape (q,).
 
-        `noise` (q,) is the present variance; `freedom` the degrees of freedom of Student's t, which is used while there are
+        `noise` (q,) is the present one; `freedom` the degrees of freedom of Student's t, which is used while there are
         few scores. The weight of a score decays with its age, and is reduced by m/n if the model had learned m rows
         then and has learned n `rows` now.
         """

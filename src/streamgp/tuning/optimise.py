@@ -27,8 +27,8 @@ STARTS = (1.0, 0.3, 0.1, 0.03)
 OUTLYING = 10.0
 # The noise stays between these shares of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 10.0)
-# The same where each output has an amplitude of its own, as shares of that: the least noise under an amplitude a hundred
-# times the targets', and an output that is all noise.
+# The same where each output has an amplitude of its own, as shares of that: the least noise under an amplitude a
+# hundred times the targets', and an output that is all noise.
 NOISE_OVER_AMPLITUDE = (1e-8, 1e4)
 
 
@@ -221,7 +221,8 @@ def _accepted(land: _PenalisedObjective, first: np.ndarray, found: np.ndarray, *
         elif after.held_out < before.held_out:
             verdict = "kept: the held-out error would be worse"
         else:
-            values = (before.value, after.value, land.evaluations, after.amplitudes)
-            return Tuned(*land.hyperparameters(place), TAKEN, *values)
-    values = (before.value, end.value, land.evaluations)
-    return Tuned(*land.hyperparameters(first), verdict, *values)
+            kernel, noise = land.hyperparameters(place)
+            values = (before.value, after.value, land.evaluations)
+            return Tuned(kernel, noise, TAKEN, *values, amplitudes=after.amplitudes)
+    kernel, noise = land.hyperparameters(first)
+    return Tuned(kernel, noise, verdict, before.value, end.value, land.evaluations)
