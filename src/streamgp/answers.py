@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, diagonal_matrix, double, eps, namespace
+from ._arrays import Array, asarray_like, diagonal_matrix, double, eps, namespace
 from .errors import NegativeVarianceWarning, ParameterError
 from .learner import Learner
 from .methods import predict_in_chunks
@@ -51,13 +51,14 @@ class Question:
 def answer(learner: Learner, X: Array, question: Question) -> Any:
     """Return the mean at the rows of X (m, d), then std, or cov, or lower and upper end, where asked for."""
     state, targets = learner.state, learner.targets
-    noise = 0.0 if question.latent else state.noise
+    noise = asarray_like(0.0 * state.noise if question.latent else state.noise, targets.scale)[None, :]
     if question.cov:
-        found = state.predict(X, covariance=True)
-        raw = namespace(X).linalg.diagonal(found.covariance)
+        found, xp = state.predict(X, covariance=True), namespace(X)
+        each = found.covariance or ()
+        raw = xp.stack([xp.linalg.diagonal(covariance) for covariance in each], axis=1)
         shift = _clipped(learner, X, raw) - raw + noise
-        covariance = found.covariance + diagonal_matrix(shift)
-        return targets.undo_mean(found.mean), targets.undo_covariance(covariance)
+        covariances = [c + diagonal_matrix(shift[:, j]) for j, c in enumerate(each)]
+        return targets.undo_mean(found.mean), targets.undo_covariance(covariances)
     found = predict_in_chunks(state, X, variance=question.n_arrays > 1)
     mean = targets.undo_mean(found.mean)
     if found.variance is None or question.n_arrays == 1:
@@ -84,14 +85,14 @@ def draw_samples(
 
 
 def _clipped(learner: Learner, X: Array, variance: Array) -> Array:
-    """Return variances with negative ones set to zero; those that are not rounding are counted in a warning."""
+    """Return variances (m, q), negative ones set to zero; rows where that is not rounding are counted in a warning."""
     xp, state = namespace(variance), learner.state
     if not bool(xp.any(variance < 0)):
         return variance
     prior = float(xp.max(xp.abs(double(state.kernel.diag(X)))))
     prior = max(prior, state.prior_trace / max(state.count, 1.0))
     rounding = 10 * state.rank**0.5 * eps(X) * prior
-    negative = int(xp.sum(xp.astype(variance < -rounding, xp.int64)))
+    negative = int(xp.sum(xp.astype(xp.any(variance < -rounding, axis=1), xp.int64)))
     if negative:
         reasons = []
         if not state.kernel.positive_semidefinite:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from ._arrays import Array, cast, double, is_foreign, namespace, to_host, watch
+from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, to_host, watch
 from .errors import InputError
 
 # Beyond this, sums of squares leave the range of float64.
@@ -54,6 +55,10 @@ class TargetScaling:
             _check_range(y, float(largest))
         return z
 
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """Return the scaling by which standardised targets are `factors` (q,) times as large."""
+        return replace(self, scale=self.scale / asarray_like(factors, self.scale))
+
     def same_units(self, other: Self) -> bool:
         """Return whether offset and scale are equal."""
         return bool((self.offset == other.offset).all() and (self.scale == other.scale).all())
@@ -63,12 +68,14 @@ class TargetScaling:
         return self._shaped(mean * self.scale[None, :] + self.offset[None, :])
 
     def undo_std(self, variance: Array) -> Array:
-        """Return standard deviations in the units and shape of the targets, for variances (m,)."""
-        return self._shaped(namespace(variance).sqrt(variance)[:, None] * self.scale[None, :])
+        """Return standard deviations in the units and shape of the targets, for variances (m, q)."""
+        return self._shaped(namespace(variance).sqrt(variance) * self.scale[None, :])
 
-    def undo_covariance(self, covariance: Array) -> Array:
-        """Return the covariance (m, m) or (m, m, q) in the units of the targets, for one of (m, m)."""
-        return self._shaped(covariance[:, :, None] * (self.scale**2)[None, None, :])
+    def undo_covariance(self, covariances: Sequence[Array]) -> Array:
+        """Return the covariance (m, m) or (m, m, q) in the units of the targets, for one of (m, m) of each output."""
+        first, *others = covariances
+        all_of_them = namespace(first).stack([first, *others], axis=2) if others else first[:, :, None]
+        return self._shaped(all_of_them * (self.scale**2)[None, None, :])
 
     def undo_log_density(self, log_density: float, n: float) -> float:
         """Return the log density of n rows of targets in their own units."""

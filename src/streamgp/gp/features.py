@@ -192,9 +192,7 @@ def without_trend(kernel: Kernel) -> Kernel:
     return kernel if rest is None else rest
 
 
-def covariance(
-    kernel: Kernel, X: Array, Z: Array, against: Callable[[Array], Array] | None = None
-) -> Array:
+def covariance(kernel: Kernel, X: Array, Z: Array, against: Callable[[Array], Array] | None = None) -> Array:
     """Return cov(f(X), u) for X (n, d) and the inducing variables u of the pivots Z (r, d); shape (n, m + r).
 
     `against` computes k(·, Z), where part of it was prepared.

@@ -28,6 +28,7 @@ from .._arrays import (
 )
 from ..gp.features import Pivots, covariance_between, without_trend
 from ..gp.normal_equations import Dropped
+from ..gp.outputs import per_output, typical
 from ..gp.posterior import Posterior
 from ..kernels import Kernel
 from ..lowrank import Complement
@@ -52,7 +53,8 @@ def threshold(state: PivotState) -> float:
     prior, statistics = without_trend(state.kernel).prior_variance, state.fit.statistics
     if prior is None:
         prior = statistics.prior_trace / statistics.count if statistics.count > 0 else 0.0
-    return max(state.config.policy.threshold(prior, state.noise, eps(state.features.Z)), state.least_novelty)
+    noise = float(state.noise.min())
+    return max(state.config.policy.threshold(prior, noise, eps(state.features.Z)), state.least_novelty)
 
 
 def _distinct(state: S, block: Rows, chosen: list[int]) -> tuple[S, list[int]]:
@@ -162,9 +164,7 @@ def admit(state: S, block: Rows, chosen: list[int]) -> S:
     )
 
 
-def exchange(
-    state: S, pivots: list[int], candidates: list[int], n: int, *, marginal: bool = False
-) -> S:
+def exchange(state: S, pivots: list[int], candidates: list[int], n: int, *, marginal: bool = False) -> S:
     """Replace pivots by rows of the last n of the window; every row of the window gets its features for them.
 
     `marginal`: rows that are gone keep what they say of the other pivots, no more; see NormalEquations.exchange.
@@ -178,7 +178,7 @@ def exchange(
     own = double(state.kernel.block(X)) - kept @ xp.matrix_transpose(kept)
     L = cholesky(own, "the unexplained covariance of the new pivots")
     cross = less_product(double(state.kernel.block(window.X, X)), F[:, m:], xp.matrix_transpose(kept))
-    gone = Dropped(xp.asarray(F[:, :m], copy=True), state.fit.effective_noise) if marginal else None
+    gone = Dropped(xp.asarray(F[:, :m], copy=True), typical(state.fit.effective_noise)) if marginal else None
     F[:, :m] = solve_lower(L, cross, rows=True)
     statistics = state.fit.statistics.exchange(complement, F, window.y, window.weights, gone)
     losses = xp.asarray(state.losses, copy=True)
@@ -264,7 +264,7 @@ def _joined_by(state: S, others: Pivots) -> S:
     return admit(state, Rows(others.Z, y, cast(F, others.Z.dtype), y[:, 0]), chosen)
 
 
-def retuned(state: S, kernel: Kernel, noise: float) -> S:
+def retuned(state: S, kernel: Kernel, noise: float | np.ndarray) -> S:
     """Return the state with another kernel, without rows pending; see PivotState.retuned."""
     gone = state.features.superfluous(kernel, threshold(state))
     if gone:
@@ -287,6 +287,7 @@ def retuned(state: S, kernel: Kernel, noise: float) -> S:
     lost = min(lost, 0.5 * growth * past.prior_trace)
     past = replace(past, prior_trace=max(past.prior_trace - past.trace_error, 0.0) + lost)
     statistics = replace(past.add(*rows.weighted(), prior), count=old.count)
+    noise = per_output(noise, old.moment.shape[1])
     floor = None if state.noise_floor is None else noise
     after = replace(state, noise=noise, noise_floor=floor, least_novelty=0.0).refitted(
         statistics, features=features, window=rows, changes=0

@@ -85,7 +85,10 @@ class SelectionPolicy:
     device_checks: int = 2000
 
     def threshold(self, prior: float, noise: float, eps: float) -> float:
-        """Return the unexplained share of its prior variance, `prior` on average, above which a row can be a pivot."""
+        """Return the unexplained share of its prior variance, `prior` on average, above which a row can be a pivot.
+
+        `noise` is that of the most precise output.
+        """
         share = self.novelty_of_noise * noise / prior if prior > 0 else self.novelty
         return max(min(self.novelty, share), 1e4 * eps)
 

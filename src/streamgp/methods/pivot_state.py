@@ -59,7 +59,7 @@ class PivotState(MergeableState):
     ----------
     least_novelty : float
         Unexplained share of its prior variance that a row needs to become a pivot, for features to keep their digits.
-    noise_floor : float or None
+    noise_floor : (q,) or None
         Lower bound on the re-estimated noise: the last tuned value; None where the noise was given.
     fit : Posterior
         The posterior given the rows that were folded into the statistics.
@@ -82,7 +82,7 @@ class PivotState(MergeableState):
 
     config: PivotedConfig
     features: Pivots
-    noise: float
+    noise: np.ndarray
     fit: Posterior
     window: Rows
     pending: Rows
@@ -90,7 +90,7 @@ class PivotState(MergeableState):
     losses: Array
     recent_losses: Array | None = None
     least_novelty: float = 0.0
-    noise_floor: float | None = None
+    noise_floor: np.ndarray | None = None
     faded: bool = False
     reviews: int = 0
     unreviewed: int = 0
@@ -124,7 +124,9 @@ class PivotState(MergeableState):
         statistics = self.fit.statistics.add(block.F, block.y, trace, mixed=self.config.mixed)
         size, window, newest = self.config.window_size, self.window, block
         every, unreviewed = self.config.policy.review_every, self.unreviewed + block.count
-        same = unreviewed // every == self.unreviewed // every  # the window is nearly the one that was looked at
+        same = (
+            unreviewed // every == self.unreviewed // every
+        )  # the window is nearly the one that was looked at
         if size is not None:
             window, newest = window.last(max(size - block.count, 0)), block.last(size)
         return self.refitted(
@@ -149,19 +151,19 @@ class PivotState(MergeableState):
             **changes,
         )
 
-    def with_noise(self, estimate: float, *, at_once: bool = False) -> Self:
+    def with_noise(self, estimate: np.ndarray, *, at_once: bool = False) -> Self:
         """See State. Not below `noise_floor`; unless `at_once`, at most halved and at most ten times the old value.
 
         Nothing changes while rows are pending, whose posterior depends on the present noise.
         """
         if self.noise_floor is None or self.pending.count:
             return self
-        noise = max(estimate, self.noise_floor)
+        noise = np.maximum(estimate, self.noise_floor)
         if not at_once:
-            noise = min(max(noise, 0.5 * self.noise), 10.0 * self.noise)
+            noise = np.minimum(np.maximum(noise, 0.5 * self.noise), 10.0 * self.noise)
         return replace(self, noise=noise).refitted(self.fit.statistics)
 
-    def retuned(self, kernel: Kernel, noise: float) -> Self:
+    def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
         """See State; O(r³ + W r²), no row needed but those of the window.
 
         What was learned of the function's values at the pivots stays (`Pivots.retuned`; exact for a change of

@@ -87,7 +87,9 @@ def like(kernel: Kernel, natural: Kernel) -> Kernel:
     if family_of(kernel) == family_of(natural):
         base = natural_rest.with_theta(rest.theta)
     else:
-        shared = 1 + len(stationary_of(natural).length_scale)  # the amplitude and the length-scales come first
+        shared = 1 + len(
+            stationary_of(natural).length_scale
+        )  # the amplitude and the length-scales come first
         base = natural_rest.with_theta(np.append(rest.theta[:shared], natural_rest.theta[shared:]))
     if natural_trend is None or trend is None:
         return base if natural_trend is None else Sum((base, natural_trend))
@@ -102,4 +104,3 @@ def prior_widths(kernel: Kernel) -> np.ndarray:
     widths = np.full(kernel.theta.size, WIDE)
     widths[: 1 + n_lengths] = NARROW
     return widths
-

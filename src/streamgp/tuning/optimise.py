@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.optimize
 
+from ..gp.outputs import per_output, typical
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
 from .families import NARROW, clipped, family_of, like, natural_kernel, prior_widths
 from .objectives import Objective, SampleObjective, Value
+from .several import SeveralOutputs
 from .start import NOISE_SHARE
 
 # Iterations of the optimiser at a tuning; and where there is one after every batch, which starts where the last ended.
@@ -26,6 +28,9 @@ CLEARLY = 2.0
 STARTS = (1.0, 3.0, 0.3, 0.1, 0.03)
 # The noise stays between these shares of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 10.0)
+# The same where each output has an amplitude of its own, as shares of that: the least noise under an amplitude a
+# hundred times the targets', and an output that is all noise.
+NOISE_OVER_AMPLITUDE = (1e-8, 1e4)
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,28 @@ class Search:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken"."""
+    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken".
+
+    Attributes
+    ----------
+    kernel : Kernel
+    noise : (q,)
+    amplitudes : (q,) or None
+        What the targets' variances are to be divided by to fit kernel and noise; None where they stay.
+    """
 
     kernel: Kernel
-    noise: float
+    noise: np.ndarray
     verdict: str
     before: float = math.nan
     after: float = math.nan
     evaluations: int = 0
+    amplitudes: np.ndarray | None = None
+
+    @property
+    def factors(self) -> np.ndarray | None:
+        """What targets are to be multiplied by to have the amplitude of the kernel, (q,); None where they stay."""
+        return None if self.amplitudes is None or self.verdict != TAKEN else self.amplitudes**-0.5
 
 
 def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
@@ -71,61 +90,77 @@ def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
 
 
 def tune_on_rows(
-    kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, *, kind: str, search: Search
+    kernel: Kernel, noise: float | np.ndarray, X: np.ndarray, y: np.ndarray, *, kind: str, search: Search
 ) -> Tuned:
-    """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict."""
-    verdict = nothing_to_learn(X, y)
+    """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict.
+
+    The evidence of several outputs is that of an amplitude and a noise for each; other objectives, and a noise that is
+    given, have one noise for all.
+    """
+    verdict, noise = nothing_to_learn(X, y), per_output(noise, y.shape[1])
     if verdict:
         return Tuned(kernel, noise, verdict)
-    objective = SampleObjective(X, clipped(y), kind)
-    start_noise = NOISE_SHARE * objective.target_variance if search.tune_noise else noise
+    y = clipped(y)
+    objective: SampleObjective | SeveralOutputs
+    if y.shape[1] > 1 and kind == "evidence" and search.tune_noise and kernel.positive_semidefinite:
+        rest = kernel.split()[1]
+        objective = SeveralOutputs(X, y, float(np.mean((kernel if rest is None else rest).diag(X))))
+    else:
+        objective = SampleObjective(X, y, kind)
+    start = per_output(NOISE_SHARE * objective.noise_size, noise.size) if search.tune_noise else noise
     if search.families:
-        return _tune_families(objective, kernel, noise, search, start_noise)
-    return tune(objective, kernel, noise, search, _starts(kernel, search.centre, start_noise))
+        return _tune_families(objective, kernel, noise, search, start)
+    return tune(objective, kernel, noise, search, _starts(kernel, search.centre, start))
 
 
-def _starts(kernel: Kernel, centre: np.ndarray, noise: float) -> list[np.ndarray]:
-    """Return other places to start from, theta and log noise: other length-scales, for kernels that have them."""
+def _starts(kernel: Kernel, centre: np.ndarray, noise: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return other places to start from, theta and noise: other length-scales, for kernels that have them."""
     base = kernel.split()[1]
     if not (isinstance(base, Scaled) and isinstance(base.kernel, SquaredExponential | Matern)):
         return []
     lengths = np.zeros(centre.size)
     lengths[1 : base.theta.size] = 1.0
-    return [np.append(centre + math.log(factor) * lengths, math.log(noise)) for factor in STARTS]
+    return [(centre + math.log(factor) * lengths, noise) for factor in STARTS]
 
 
 def _tune_families(
-    objective: SampleObjective, kernel: Kernel, noise: float, search: Search, start_noise: float
+    objective: SampleObjective | SeveralOutputs,
+    kernel: Kernel,
+    noise: np.ndarray,
+    search: Search,
+    start_noise: np.ndarray,
 ) -> Tuned:
     """Tune the present family, then each other one from there; take the best, if it is clearly better."""
     own, trend = family_of(kernel), kernel.split()[0] is not None
     others = [name for name in search.families if name != own] if search.steps > FEW_STEPS else []
-    before = _PenalisedObjective(objective, kernel, kernel.theta).at(np.append(kernel.theta, math.log(noise)))
-    found: list[tuple[float, Kernel, float, Value]] = []
+    land = _PenalisedObjective(objective, kernel, kernel.theta)
+    before = land.at(land.place(kernel.theta, noise))
+    found: list[tuple[float, Tuned, float]] = []
     now, now_noise, evaluations = kernel, noise, 1
     for name in [own, *others]:
-        natural = natural_kernel(name, objective.X, objective.target_variance, trend=trend)
+        natural = natural_kernel(name, objective.X, objective.noise_size, trend=trend)
         first = like(now, natural)
         land = _PenalisedObjective(objective, first, natural.theta, prior_widths(natural))
-        places = [np.append(first.theta, math.log(now_noise))]
-        if name == own:
-            places += _starts(natural, natural.theta, start_noise)
+        starts = _starts(natural, natural.theta, start_noise) if name == own else []
+        places = [land.place(theta, values) for theta, values in [(first.theta, now_noise), *starts]]
         steps = search.steps if name == own else min(CHALLENGE_STEPS, search.steps)
-        place = _climb(land, places, _limits(now_noise, search, objective.target_variance, natural.theta), steps)
-        evaluations += land.evaluations
-        after = land.at(place)
-        if after is not None:
-            loss = land.loss(place)[0] + (CLEARLY / objective.observations if name != own else 0.0)
-            found.append((loss, first.with_theta(place[:-1]), math.exp(place[-1]), after))
-            if name == own:
-                now, now_noise = found[0][1:3]
+        place = _climb(land, places, _limits(places[0], search, objective, natural.theta), steps)
+        after, evaluations = land.at(place), evaluations + land.evaluations
+        if after is None:
+            continue
+        tuned_kernel, tuned_noise = land.hyperparameters(place)
+        tuned = Tuned(tuned_kernel, per_output(tuned_noise, noise.size), TAKEN, after=after.value)
+        loss = land.loss(place)[0] + (CLEARLY / objective.observations if name != own else 0.0)
+        found.append((loss, replace(tuned, amplitudes=after.amplitudes), after.held_out))
+        if name == own:
+            now, now_noise = tuned.kernel, tuned.noise
     if before is None or not found:
         return Tuned(kernel, noise, "failed: the objective is not defined here", evaluations=evaluations)
-    for _, tuned, tuned_noise, after in sorted(found, key=lambda item: item[0]):
-        if after.held_out >= before.held_out:
-            values = (before.value, after.value, evaluations)
-            return Tuned(tuned, tuned_noise, TAKEN, *values)
-    return Tuned(kernel, noise, "kept: the held-out error would be worse", before.value, evaluations=evaluations)
+    for _, tuned, held_out in sorted(found, key=lambda item: item[0]):
+        if held_out >= before.held_out:
+            return replace(tuned, before=before.value, evaluations=evaluations)
+    verdict = "kept: the held-out error would be worse"
+    return Tuned(kernel, noise, verdict, before.value, found[0][1].after, evaluations)
 
 
 class _PenalisedObjective:
@@ -145,37 +180,56 @@ class _PenalisedObjective:
         return len(self._known)
 
     def at(self, place: np.ndarray) -> Value | None:
-        """Evaluate theta and log noise (p + 1,); None where the objective is not defined."""
+        """Evaluate theta and log noises; None where the objective is not defined."""
         key = place.tobytes()
         if key not in self._known:
             try:
-                now = self._objective(self._kernel.with_theta(place[:-1]), math.exp(place[-1]))
+                now = self._objective(*self.hyperparameters(place))
                 defined = math.isfinite(now.value) and bool(np.isfinite(now.gradient).all())
                 self._known[key] = now if defined else None
             except (ArithmeticError, np.linalg.LinAlgError):  # NumericalError is one, and so is an overflow
                 self._known[key] = None
         return self._known[key]
 
+    def place(self, theta: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Return theta and the logarithms of the noises that the objective has, one for all outputs or one for each."""
+        separate = isinstance(self._objective, SeveralOutputs)
+        return np.append(theta, [math.log(value) for value in (noise if separate else [typical(noise)])])
+
+    def hyperparameters(self, place: np.ndarray) -> tuple[Kernel, np.ndarray]:
+        """Return kernel and noises of a place."""
+        p = self._centre.size
+        return self._kernel.with_theta(place[:p]), np.array([math.exp(value) for value in place[p:]])
+
     def loss(self, place: np.ndarray) -> tuple[float, np.ndarray]:
         """Return what is minimised, and its gradient."""
-        now, away = self.at(place), place[:-1] - self._centre
+        p = self._centre.size
+        now, away = self.at(place), place[:p] - self._centre
         if now is None:
             return 1e10, np.zeros_like(place)
-        pull = np.append(self._strength * away, 0.0)
+        pull = np.append(self._strength * away, np.zeros(place.size - p))
         return float(0.5 * (self._strength * away**2).sum()) - now.value, pull - now.gradient
 
 
 def tune(
-    objective: Objective, kernel: Kernel, noise: float, search: Search, starts: list[np.ndarray] | None = None
+    objective: Objective,
+    kernel: Kernel,
+    noise: float | np.ndarray,
+    search: Search,
+    starts: list[tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> Tuned:
-    """Maximise an objective less the prior over the kernel's theta and log noise, from the present values.
+    """Maximise an objective less the prior over the kernel's theta and log noise (q,), from the present values.
 
-    `starts` are other places to start from if one is clearly better.
+    `starts` are other thetas and noises to start from if one is clearly better.
     """
-    limits = _limits(noise, search, objective.target_variance, search.centre)
+    noise = np.atleast_1d(noise)
     land = _PenalisedObjective(objective, kernel, search.centre)
-    found = _climb(land, [np.append(kernel.theta, math.log(noise)), *(starts or [])], limits, search.steps)
-    return _accepted(land, kernel, noise, found, whole=search.steps <= FEW_STEPS)
+    places = [land.place(theta, values) for theta, values in [(kernel.theta, noise), *(starts or [])]]
+    found = _climb(land, places, _limits(places[0], search, objective, search.centre), search.steps)
+    tuned = _accepted(land, places[0], found, whole=search.steps <= FEW_STEPS)
+    if tuned.verdict != TAKEN:
+        return replace(tuned, kernel=kernel, noise=noise)
+    return replace(tuned, noise=per_output(tuned.noise, noise.size))
 
 
 def _climb(
@@ -194,26 +248,25 @@ def _climb(
     return np.asarray(found)
 
 
-def _limits(noise: float, search: Search, size: float, centre: np.ndarray) -> list[tuple[float, float]]:
-    """Return the range of theta and log noise; `size` is the variance of the targets."""
+def _limits(
+    place: np.ndarray, search: Search, objective: Objective, centre: np.ndarray
+) -> list[tuple[float, float]]:
+    """Return the range of theta about the centre of the prior, and of log noises about the present values."""
     low, high = (math.log(bound) for bound in search.bounds)
-    limits = [(c + low, c + high) for c in centre]
-    at = math.log(noise)
+    limits, noises = [(c + low, c + high) for c in centre], place[centre.size :].tolist()
     if not search.tune_noise:
-        return [*limits, (at, at)]
-    floor, ceiling = (math.log(max(share * size, 1e-290)) for share in NOISE_BOUNDS)
-    return [*limits, (min(floor, at), max(ceiling, at))]
+        return [*limits, *((at, at) for at in noises)]
+    shares = NOISE_OVER_AMPLITUDE if isinstance(objective, SeveralOutputs) else NOISE_BOUNDS
+    floor, ceiling = (math.log(max(share * objective.noise_size, 1e-290)) for share in shares)
+    return [*limits, *((min(floor, at), max(ceiling, at)) for at in noises)]
 
 
-def _accepted(
-    land: _PenalisedObjective, kernel: Kernel, noise: float, found: np.ndarray, *, whole: bool
-) -> Tuned:
+def _accepted(land: _PenalisedObjective, first: np.ndarray, found: np.ndarray, *, whole: bool) -> Tuned:
     """Take the whole step, or as much of it as makes neither the objective nor the held-out error worse."""
-    first = np.append(kernel.theta, math.log(noise))
     before, end = land.at(first), land.at(found)
     if before is None or end is None:
         verdict = "failed: the objective is not defined here"
-        return Tuned(kernel, noise, verdict, evaluations=land.evaluations)
+        return Tuned(*land.hyperparameters(first), verdict, evaluations=land.evaluations)
     for share in (1.0,) if whole else (1.0, 0.5, 0.25, 0.125):
         place = found if share == 1.0 else first + share * (found - first)
         after = land.at(place)
@@ -222,7 +275,8 @@ def _accepted(
         elif after.held_out < before.held_out:
             verdict = "kept: the held-out error would be worse"
         else:
-            tuned = kernel.with_theta(place[:-1])
-            noise = math.exp(place[-1])
-            return Tuned(tuned, noise, TAKEN, before.value, after.value, evaluations=land.evaluations)
-    return Tuned(kernel, noise, verdict, before.value, end.value, evaluations=land.evaluations)
+            kernel, noise = land.hyperparameters(place)
+            values = (before.value, after.value, land.evaluations)
+            return Tuned(kernel, noise, TAKEN, *values, amplitudes=after.amplitudes)
+    kernel, noise = land.hyperparameters(first)
+    return Tuned(kernel, noise, verdict, before.value, end.value, land.evaluations)

@@ -30,6 +30,7 @@ class Start:
         The model sees (y − offset)/scale.
     kernel : Kernel
     noise : float
+        Of every output.
     """
 
     offset: np.ndarray
