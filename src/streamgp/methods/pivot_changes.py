@@ -101,7 +101,7 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
     rows = policy.calm_review_every if device else state.unreviewed
     n_most = round(policy.candidates_per_review * rows / policy.review_every * moved)
     chosen, columns = _draw(state, left, block.X, min(n_most, rank))
-    after = replace(state, reviews=state.reviews + 1, unreviewed=0, recent_losses=None)
+    after = replace(state, reviews=state.reviews + 1, unreviewed=0, idle=state.idle.outdated())
     if not chosen or block.count < 2:
         return after
     # Computing losses is O(r³): only so often that a row's share of it is O(r²).
@@ -117,29 +117,28 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
 
 
 def take_novel(state: S, block: Rows) -> S:
-    """Exchange pivots that explain next to nothing of the window for rows of the newest block that are unexplained.
+    """Exchange idle pivots for rows of the newest block that are unexplained; O(W r² + m r²).
 
-    Both are measured on the window: on inputs that never come back (time, a random walk) old pivots are worth nothing
-    there, and every new row is taken; where all pivots are in use, next to none is. O(W r² + m r²).
+    Gains are what a row explains of its block, itself included, as a share of the recent rows; see `idle` for the worth of a
+    pivot. Where all pivots are in use none is exchanged.
     """
-    policy, window = state.config.policy, state.window
-    worth = state.recent_losses
-    if worth is None or worth.shape[0] != state.features.rank:
-        worth = selection.recent_losses(state.features, window, state.losses, policy.unused)
+    recent, idle = state.recent_rows, state.idle
+    if idle.worth is None or idle.worth.size != state.features.rank:
+        idle = idle.looked(state.features, recent, state.losses)
+    state = replace(state, idle=idle, reviews=state.reviews + 1)
+    assert idle.worth is not None
+    if not np.isfinite(idle.worth).any():
+        return state
     left = selection.residual(state.kernel, block.X, block.F)
     chosen, columns = _draw(state, left, block.X, state.features.rank)
     state, newcomers = _distinct(state, block, chosen)
-    after = replace(state, reviews=state.reviews + 1, recent_losses=worth)
-    gain = selection.gains_with_own(columns, window.count)[[chosen.index(i) for i in newcomers]]
-    candidates, weak = selection.pairs(gain, to_host(worth), policy.margin)
+    gain = selection.gains_with_own(columns, recent.count)[[chosen.index(i) for i in newcomers]]
+    candidates, weak = selection.pairs(gain, idle.worth, state.config.policy.margin)
     if not candidates.size:
-        return after
-    newcomers = [newcomers[i] for i in candidates]
-    after = exchange(after, [int(j) for j in weak], newcomers, block.count, marginal=True)
-    worth = namespace(worth).asarray(worth, copy=True)
-    for i, j in zip(candidates, weak, strict=True):
-        worth[int(j)] = float(gain[i])
-    return rebased(replace(after, recent_losses=worth))
+        return state
+    pivots, rows = [int(j) for j in weak], [newcomers[i] for i in candidates]
+    after = exchange(state, pivots, rows, block.count, marginal=True)
+    return rebased(replace(after, idle=idle.exchanged(pivots)))
 
 
 def admit(state: S, block: Rows, chosen: list[int]) -> S:

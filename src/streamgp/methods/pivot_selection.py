@@ -29,7 +29,6 @@ from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
 from ..lowrank import pivoted_cholesky
-from .rows import Rows
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,6 @@ class SelectionPolicy:
         rows. The value of the prototypes compared in docs/pivots.md; others were not compared.
     candidates_per_review : int
         Candidates drawn for every `review_every` rows of a stationary stream; the value of the same prototypes.
-    unused : float
-        For rows that must be taken at once, a pivot is worth what it explains of the rows of the window, or this share
-        of what it explains of all rows so far, whichever is more. Inputs of long ago may come back, but those of the
-        last rows are ten times as likely to.
     worth_of_noise : float
         A row is taken at once only if more of its variance is unexplained than this share of the noise: less changes a
         predicted standard deviation by less than 5 %.
@@ -77,7 +72,6 @@ class SelectionPolicy:
     novelty_of_noise: float = 0.03
     margin: float = 10.0
     candidates_per_review: int = 10
-    unused: float = 0.01
     worth_of_noise: float = 0.1
     moved: float = 1.2
     most_moved: float = 6.0
@@ -153,20 +147,9 @@ def losses(statistics: NormalEquations, features: Pivots) -> Array:
     return clip_below(explained - 1.0 / squares, 0.0) / max(statistics.count, 1.0)
 
 
-def recent_losses(features: Pivots, window: Rows, losses: Array, unused: float) -> Array:
-    """Return what each pivot explains of a row of the window, at least `unused` times its loss over all rows; (r,).
-
-    Unlike `losses` with a pivot's own share, as `gains_with_own` has a candidate's.
-    """
-    xp, V = namespace(features.V), double(features.V)[:, features.n_trend :]
-    along = product(double(window.F), V)
-    total = xp.sum(along * along * window.weights[:, None], axis=0) / xp.vecdot(V, V, axis=-2)
-    return xp.maximum(total / max(window.count, 1), unused * losses)
-
-
-def gains_with_own(columns: Array, n_window: int) -> np.ndarray:
-    """Return what each candidate explains of a row of the window: of its own block, itself included; (m,)."""
-    return np.asarray((to_host(columns) ** 2).sum(axis=0) / max(n_window, 1))
+def gains_with_own(columns: Array, n_recent: int) -> np.ndarray:
+    """Return what each candidate explains of a recent row: of its own block, itself included; (m,)."""
+    return np.asarray((to_host(columns) ** 2).sum(axis=0) / max(n_recent, 1))
 
 
 def first_losses(G: Array, L: Array) -> Array:

@@ -17,6 +17,7 @@ from ..gp.posterior import Conditioned, LeftOut, Posterior
 from ..kernels import Kernel
 from . import pivot_changes
 from .base import MergeableState, Recent, Summary, checked_or_repaired
+from .idle import IdlePivots
 from .pivot_selection import POLICY, SelectionPolicy, losses
 from .rows import Removal, Rows, moving
 
@@ -71,9 +72,8 @@ class PivotState(MergeableState):
         The posterior given the pending rows too.
     losses : (r,)
         Variance that each pivot explains of another row, when last computed.
-    recent_losses : (r,) or None
-        The same of the rows of the window, by which a pivot is judged that a novel row might replace; None where they
-        must be computed again.
+    idle : IdlePivots
+        Pivots that a novel row may replace at once.
     faded : bool
         Whether anything was ever forgotten.
     reviews, unreviewed, changes : int
@@ -88,7 +88,7 @@ class PivotState(MergeableState):
     pending: Rows
     conditioned: Conditioned | None
     losses: Array
-    recent_losses: Array | None = None
+    idle: IdlePivots = IdlePivots()
     least_novelty: float = 0.0
     noise_floor: np.ndarray | None = None
     faded: bool = False
@@ -111,6 +111,11 @@ class PivotState(MergeableState):
     def posterior(self) -> Posterior:
         """See StatisticsState."""
         return self.folded.fit
+
+    @property
+    def recent_rows(self) -> Rows:
+        """The rows that a pivot must explain to be in use: of the window, the last `max_rank`."""
+        return self.window.last(self.config.max_rank)
 
     @cached_property
     def folded(self) -> Self:
@@ -135,14 +140,14 @@ class PivotState(MergeableState):
             pending=block.last(0),
             conditioned=None,
             unreviewed=unreviewed,
-            recent_losses=self.recent_losses if same else None,
+            idle=self.idle if same else self.idle.outdated(),
         )
 
     def refitted(self, statistics: NormalEquations, **changes: Any) -> Self:
         """Return the state with other statistics: a new posterior, the window cut to its size, an empty cache."""
         window, size = changes.pop("window", self.window), self.config.window_size
         window = window if size is None else window.last(size)
-        recent = _mean_unexplained(changes.get("features", self.features), window)
+        recent = _mean_unexplained(changes.get("features", self.features), window.last(self.config.max_rank))
         return replace(
             self,
             fit=Posterior(statistics, self.noise, residual_as_noise=True, residual_at_most=recent),
@@ -247,9 +252,9 @@ class PivotState(MergeableState):
         return replace(state, losses=losses(summary.statistics, state.features))
 
 
-def _mean_unexplained(features: Pivots, window: Rows) -> float:
-    """Return the mean unexplained variance of the rows of the window; infinite on a device, and for none."""
-    if not window.count or is_foreign(window.X):
+def _mean_unexplained(features: Pivots, rows: Rows) -> float:
+    """Return the mean unexplained variance of some rows; infinite on a device, and for none."""
+    if not rows.count or is_foreign(rows.X):
         return math.inf
-    left = features.unexplained(window.X, window.F)
-    return max(float(left.sum()), 0.0) / window.count
+    left = features.unexplained(rows.X, rows.F)
+    return max(float(left.sum()), 0.0) / rows.count

@@ -139,12 +139,13 @@ class PivotedState(PivotState):
 
     def _is_urgent(self, X: Array, F: Array) -> bool:
         """Return whether some rows X (b, d) with features F (b, ·) are worth a pivot at once, at full rank."""
-        policy, worth, left = self.config.policy, self.recent_losses, self.features.unexplained(X, F)
+        if is_foreign(X):
+            return False  # on a device pivots are exchanged at reviews alone
+        policy, left = self.config.policy, self.features.unexplained(X, F)
         most = float(namespace(left).max(left))
         if most <= policy.worth_of_noise * float(self.noise.min()):
             return False
-        least = 0.0 if worth is None else float(namespace(worth).min(worth))
-        return most > policy.margin * least * max(self.window.count, 1)
+        return most > policy.margin * self.idle.least * max(self.recent_rows.count, 1)
 
     def _is_novel(self, X: Array, F: Array) -> bool:
         """Return whether rows X (b, d) with features F (b, r) need another pivot."""

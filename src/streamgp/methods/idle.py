@@ -1,0 +1,81 @@
+"""Pivots that are out of use: what they are worth to a stream whose newest rows need pivots of their own.
+
+A pivot is idle if it explains far less of the last rows than of all rows so far. On inputs that never come back (time, a
+random walk) every old pivot is idle for good and can be exchanged; where a stream returns to earlier inputs, idle
+pivots come back into use. How often they do is counted, so that a pivot's past counts for as much as it turns out to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from .._arrays import Array, double, namespace, product, to_host
+from ..gp.features import Pivots
+from .rows import Rows
+
+# A pivot is idle if it explains less of the last rows than this share of what it explains of all rows.
+IDLE = 0.1
+# Looks ahead, of about 100 rows each, at which a pivot that comes back is still worth its place: 1,000 rows.
+HORIZON = 10.0
+# What is counted fades by this at each look: the last 100 looks count.
+FADING = 0.99
+
+
+@dataclass(frozen=True)
+class IdlePivots:
+    """Which pivots are idle, what each is worth, and how many of those that were idle came back.
+
+    Attributes
+    ----------
+    worth : (r,) or None
+        Variance of a row that a pivot may be expected to explain; infinite for one in use. None if it is time to look.
+    idle : (r,) of bool, or None
+    returned, observed : float
+        Idle pivots that were in use at the next look, of so many. Before any was seen: one in ten, so that a pivot's
+        past counts in full.
+    """
+
+    worth: np.ndarray | None = None
+    idle: np.ndarray | None = None
+    returned: float = 1.0
+    observed: float = 10.0
+
+    def outdated(self) -> Self:
+        """Return the same, to be looked at again before it is used."""
+        return replace(self, worth=None) if self.worth is not None else self
+
+    @property
+    def least(self) -> float:
+        """The least worth of a pivot; 0 where that must be looked at."""
+        return float(self.worth.min()) if self.worth is not None and self.worth.size else 0.0
+
+    def looked(self, features: Pivots, recent_rows: Rows, losses: Array) -> Self:
+        """Look which pivots explain next to nothing of some rows; `losses` (r,) is what they explain of all rows."""
+        past, recent = to_host(losses), _explained(features, recent_rows)
+        idle, returned, observed = recent < IDLE * past, self.returned, self.observed
+        if self.idle is not None and self.idle.size == idle.size:
+            returned = FADING * returned + float((self.idle & ~idle).sum())
+            observed = FADING * observed + float(self.idle.sum())
+        share = min(1.0, HORIZON * returned / observed)
+        worth = np.where(idle, np.maximum(share * past, recent), np.inf)
+        return replace(self, worth=worth, idle=idle, returned=returned, observed=observed)
+
+    def exchanged(self, pivots: Sequence[int]) -> Self:
+        """Return the same after these pivots were replaced by rows that are in use."""
+        assert self.worth is not None
+        assert self.idle is not None
+        worth, idle = self.worth.copy(), self.idle.copy()
+        worth[list(pivots)], idle[list(pivots)] = np.inf, False
+        return replace(self, worth=worth, idle=idle)
+
+
+def _explained(features: Pivots, rows: Rows) -> np.ndarray:
+    """Return what each pivot explains of a row on average, its own row included; (r,). O(W r²)."""
+    xp, V = namespace(features.V), double(features.V)[:, features.n_trend :]
+    along = product(double(rows.F), V)
+    total = xp.sum(along * along * rows.weights[:, None], axis=0) / xp.vecdot(V, V, axis=-2)
+    return np.asarray(to_host(total) / max(rows.count, 1))
