@@ -11,7 +11,7 @@ import scipy.optimize
 from ..gp.outputs import per_output, typical
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
 from .objectives import Objective, SampleObjective, Value
-from .several import SeveralOutputs
+from .several import NOISE_OVER_AMPLITUDE, SeveralOutputs
 from .start import NOISE_SHARE
 
 # Standard deviation of the prior on the logarithm of each hyperparameter about its start.
@@ -27,9 +27,6 @@ STARTS = (1.0, 0.3, 0.1, 0.03)
 OUTLYING = 10.0
 # The noise stays between these shares of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 10.0)
-# The same where each output has an amplitude of its own, as shares of that: the least noise under an amplitude a
-# hundred times the targets', and an output that is all noise.
-NOISE_OVER_AMPLITUDE = (1e-8, 1e4)
 
 
 @dataclass(frozen=True)
@@ -96,13 +93,15 @@ def tune_on_rows(
     if verdict:
         return Tuned(kernel, noise, verdict)
     y = _without_outliers(y)
-    objective: Objective
     if y.shape[1] > 1 and kind == "evidence" and search.tune_noise and kernel.positive_semidefinite:
-        objective = SeveralOutputs(X, y, float(np.mean(kernel.diag(X))))
-    else:
-        objective = SampleObjective(X, y, kind)
-    start = per_output(NOISE_SHARE * objective.noise_size, noise.size) if search.tune_noise else noise
-    return tune(objective, kernel, noise, search, _starts(kernel, search.centre, start))
+        several = SeveralOutputs(X, y, float(np.mean(kernel.diag(X))))
+        thetas = [kernel.theta, *_starts(kernel, search.centre)]
+        starts = [(theta, several.best_noises(kernel.with_theta(theta), noise)) for theta in thetas]
+        return tune(several, kernel, noise, search, starts)
+    objective = SampleObjective(X, y, kind)
+    start = np.array([NOISE_SHARE * objective.noise_size]) if search.tune_noise else noise
+    starts = [(theta, start) for theta in _starts(kernel, search.centre)]
+    return tune(objective, kernel, noise, search, starts)
 
 
 def _without_outliers(y: np.ndarray) -> np.ndarray:
@@ -112,12 +111,12 @@ def _without_outliers(y: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(y, middle - reach, middle + reach))
 
 
-def _starts(kernel: Kernel, centre: np.ndarray, noise: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return other places to start from, theta and noise: shorter length-scales, for kernels that have them."""
+def _starts(kernel: Kernel, centre: np.ndarray) -> list[np.ndarray]:
+    """Return other thetas to start from: shorter length-scales, for kernels that have them."""
     if not (isinstance(kernel, Scaled) and isinstance(kernel.kernel, SquaredExponential | Matern)):
         return []
     lengths = np.append(0.0, np.ones(centre.size - 1))
-    return [(centre + math.log(factor) * lengths, noise) for factor in STARTS]
+    return [centre + math.log(factor) * lengths for factor in STARTS]
 
 
 class _PenalisedObjective:
@@ -190,6 +189,11 @@ def tune(
         bounds=limits,
         options={"maxiter": search.steps, "maxfun": 2 * search.steps},
     ).x
+    if isinstance(objective, SeveralOutputs):
+        # What was all noise under the first length-scales need not be so under these.
+        tuned_kernel, noises = land.hyperparameters(found)
+        other = np.clip(place_of(tuned_kernel.theta, objective.best_noises(tuned_kernel, noises)), low, high)
+        found = other if land.loss(other)[0] < land.loss(found)[0] else found
     tuned = _accepted(land, first, found, whole=search.steps <= FEW_STEPS)
     if tuned.verdict != TAKEN:
         return replace(tuned, kernel=kernel, noise=noise)
