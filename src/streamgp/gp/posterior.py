@@ -87,7 +87,10 @@ class Posterior:
     def weights(self) -> Array:
         """The posterior mean w = M⁻¹c of the weights, shape (r, q)."""
         c = finite(self.statistics.moment, "the sum of features times targets")
-        return self.groups.joined([M.solve(self.groups.columns(c, g)) for g, M in enumerate(self.factors)])
+        groups, noise = self.groups, self.effective_noise
+        return groups.joined(
+            [M.solve_near(groups.columns(c, g), noise[groups.outputs(g)]) for g, M in enumerate(self.factors)]
+        )
 
     def mean(self, F: Array) -> Array:
         """Return the mean φᵀw of eq. (1) for each row of F (b, r); shape (b, q)."""

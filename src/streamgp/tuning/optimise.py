@@ -12,7 +12,7 @@ from ..gp.outputs import per_output, typical
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
 from .families import NARROW, clipped, family_of, like, natural_kernel, prior_widths
 from .objectives import Objective, SampleObjective, Value
-from .several import SeveralOutputs
+from .several import NOISE_OVER_AMPLITUDE, SeveralOutputs
 from .start import NOISE_SHARE
 
 # Iterations of the optimiser at a tuning; and where there is one after every batch, which starts where the last ended.
@@ -28,9 +28,6 @@ CLEARLY = 2.0
 STARTS = (1.0, 3.0, 0.3, 0.1, 0.03)
 # The noise stays between these shares of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 10.0)
-# The same where each output has an amplitude of its own, as shares of that: the least noise under an amplitude a
-# hundred times the targets', and an output that is all noise.
-NOISE_OVER_AMPLITUDE = (1e-8, 1e4)
 
 
 @dataclass(frozen=True)
@@ -107,20 +104,30 @@ def tune_on_rows(
         objective = SeveralOutputs(X, y, float(np.mean((kernel if rest is None else rest).diag(X))))
     else:
         objective = SampleObjective(X, y, kind)
-    start = per_output(NOISE_SHARE * objective.noise_size, noise.size) if search.tune_noise else noise
     if search.families:
-        return _tune_families(objective, kernel, noise, search, start)
-    return tune(objective, kernel, noise, search, _starts(kernel, search.centre, start))
+        return _tune_families(objective, kernel, noise, search)
+    return tune(objective, kernel, noise, search, _starts(objective, kernel, search.centre, noise, search))
 
 
-def _starts(kernel: Kernel, centre: np.ndarray, noise: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _starts(
+    objective: SampleObjective | SeveralOutputs,
+    kernel: Kernel,
+    centre: np.ndarray,
+    noise: np.ndarray,
+    search: Search,
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return other places to start from, theta and noise: other length-scales, for kernels that have them."""
     base = kernel.split()[1]
-    if not (isinstance(base, Scaled) and isinstance(base.kernel, SquaredExponential | Matern)):
-        return []
-    lengths = np.zeros(centre.size)
-    lengths[1 : base.theta.size] = 1.0
-    return [(centre + math.log(factor) * lengths, noise) for factor in STARTS]
+    thetas = []
+    if isinstance(base, Scaled) and isinstance(base.kernel, SquaredExponential | Matern):
+        lengths = np.zeros(centre.size)
+        lengths[1 : base.theta.size] = 1.0
+        thetas = [centre + math.log(factor) * lengths for factor in STARTS]
+    if isinstance(objective, SeveralOutputs):
+        given = [kernel.theta, *thetas]
+        return [(theta, objective.best_noises(kernel.with_theta(theta), noise)) for theta in given]
+    start = np.array([NOISE_SHARE * objective.noise_size]) if search.tune_noise else noise
+    return [(theta, start) for theta in thetas]
 
 
 def _tune_families(
@@ -128,7 +135,6 @@ def _tune_families(
     kernel: Kernel,
     noise: np.ndarray,
     search: Search,
-    start_noise: np.ndarray,
 ) -> Tuned:
     """Tune the present family, then each other one from there; take the best, if it is clearly better."""
     own, trend = family_of(kernel), kernel.split()[0] is not None
@@ -141,7 +147,7 @@ def _tune_families(
         natural = natural_kernel(name, objective.X, objective.noise_size, trend=trend)
         first = like(now, natural)
         land = _PenalisedObjective(objective, first, natural.theta, prior_widths(natural))
-        starts = _starts(natural, natural.theta, start_noise) if name == own else []
+        starts = _starts(objective, natural, natural.theta, now_noise, search) if name == own else []
         places = [land.place(theta, values) for theta, values in [(first.theta, now_noise), *starts]]
         steps = search.steps if name == own else min(CHALLENGE_STEPS, search.steps)
         place = _climb(land, places, _limits(places[0], search, objective, natural.theta), steps)

@@ -19,7 +19,7 @@ Reference: Rasmussen & Williams (2006), eqs. (5.8) to (5.12).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,14 @@ import numpy as np
 from .._arrays import eigh, gram
 from ..kernels import Kernel
 from .objectives import Value
+
+# The noise stays between these shares of an output's amplitude: the least noise under an amplitude a hundred times the
+# targets', and an output that is all noise.
+NOISE_OVER_AMPLITUDE = (1e-8, 1e4)
+# Places where a search of the noise looks first: four a decade, as near as a gradient needs.
+GRID = 49
+# Eigendecompositions that are kept: those of the places where a search begins.
+KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,17 @@ class SeveralOutputs:
     X: np.ndarray
     y: np.ndarray
     prior: float
+    _known: dict[bytes, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, compare=False)
+
+    def _spectrum(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """Return eigenvalues (m,) and eigenvectors (m, m) of the kernel matrix; the last few are kept."""
+        key = kernel.theta.tobytes()
+        if key not in self._known:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            values, V = eigh(kernel.block(self.X), "the kernel matrix of the sample")
+            self._known[key] = np.maximum(values, 0.0), V  # what is below zero is rounding
+        return self._known[key]
 
     @property
     def observations(self) -> float:
@@ -60,11 +79,24 @@ class SeveralOutputs:
         """Which outputs vary, (q,)."""
         return np.asarray(self.y.std(axis=0) > 1e-12 * np.sqrt((self.y**2).mean(axis=0)))
 
+    def best_noises(self, kernel: Kernel, noise: np.ndarray) -> np.ndarray:
+        """Return the noise of most evidence for each output (q,) on a grid; outputs that do not vary keep theirs.
+
+        The evidence of an output has two optima where it may be all noise: a gradient finds the nearer one.
+        """
+        values, V = self._spectrum(kernel)
+        turned, best = V.T @ self.y[:, self.varying], noise.copy()
+        grid = self.prior * np.geomspace(*NOISE_OVER_AMPLITUDE, GRID)
+        shifted = values[:, None] + grid[None, :]
+        left = np.log((turned**2).T @ (1.0 / shifted))  # (q, grid)
+        best[self.varying] = grid[np.argmin(len(self.X) * left + np.log(shifted).sum(axis=0), axis=1)]
+        return best
+
     def __call__(self, kernel: Kernel, noise: float | np.ndarray) -> Value:
         """See Objective; `noise` (q,) is ρ."""
         m, here, noise = len(self.X), self.varying, np.asarray(noise)
-        values, V = eigh(kernel.block(self.X), "the kernel matrix of the sample")
-        shifted = np.maximum(values, 0.0)[:, None] + noise[None, here]  # what is below zero is rounding
+        values, V = self._spectrum(kernel)
+        shifted = values[:, None] + noise[None, here]
         turned = V.T @ self.y[:, here]
         delta, solved = 1.0 / shifted, turned / shifted
         amplitudes = (turned * solved).sum(axis=0) / m
