@@ -31,6 +31,7 @@ from .online.history import Ledger, Repeats
 from .online.outliers import Outliers
 from .parameters import MERGEABLE, Settings
 from .targets import TargetScaling
+from .tuning.families import families_of
 from .tuning.optimise import TAKEN
 from .tuning.reservoir import SAMPLE, Reservoir
 from .tuning.schedule import Schedule
@@ -176,9 +177,15 @@ class Learner:
             # A device works on the rows while the host samples them.
             ahead = ahead._sampled(X, z, fresh)
         noise = ahead.scores.noise
-        ahead = replace(ahead, state=state if noise is None else state.with_noise(noise))
+        state = state if noise is None else state.with_noise(noise)
+        ahead = replace(ahead, state=ahead._adapted(state, X.shape[0]))
         ahead = ahead._tuned(None, 0, ahead.sample) if on_statistics else ahead
         return ahead._scored_again(X, z, fresh) if self._batch_dominates(X, fresh) else ahead
+
+    def _adapted(self, state: State, horizon: int) -> State:
+        """Return a state adapted to the stream, where neither kernel nor noise was given."""
+        chosen = families_of(self.settings.kernel) and self.settings.noise == "auto"
+        return state.adapted(horizon, self.rows_seen) if chosen else state
 
     def _tested(self, X: Array, z: Array) -> tuple[Self, Array | None]:
         """Score rows X (b, d), z (b, q) before they are learned; and find those that are not repeats."""

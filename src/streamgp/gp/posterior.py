@@ -56,12 +56,15 @@ class Posterior:
     residual_at_most : float
         An upper bound of that mean: rows far from all inducing points do not count in the features, and their
         unexplained variance must not count as noise of the others.
+    dependence : float
+        τ: so many rows tell as much as one independent row. The fit has the noise τσ².
     """
 
     statistics: NormalEquations
     noise: np.ndarray | float
     residual_as_noise: bool = False
     residual_at_most: float = math.inf
+    dependence: float = 1.0
 
     @cached_property
     def effective_noise(self) -> np.ndarray:
@@ -69,9 +72,9 @@ class Posterior:
         statistics = self.statistics
         noise = per_output(self.noise, statistics.moment.shape[1])
         if not self.residual_as_noise or not statistics.count > 0:
-            return noise
+            return self.dependence * noise
         residual = max(statistics.trace_error, 0.0) / statistics.count
-        return noise + min(residual, self.residual_at_most)
+        return self.dependence * (noise + min(residual, self.residual_at_most))
 
     @cached_property
     def groups(self) -> Groups:

@@ -188,6 +188,10 @@ class State(ABC):
         """Return the state with a re-estimated noise (q,), where the method does that; `at_once`: not damped."""
         return self
 
+    def adapted(self, horizon: int, rows: int) -> State:
+        """Return the state adapted to a stream of so many `rows` that is predicted `horizon` rows ahead."""
+        return self
+
     @property
     def weight_statistics(self) -> tuple[NormalEquations, np.ndarray] | None:
         """Statistics for kernel weights of one and the number of the part of each feature (r,), to tune weights on.

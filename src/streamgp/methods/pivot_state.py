@@ -17,6 +17,7 @@ from ..gp.posterior import Conditioned, LeftOut, Posterior
 from ..kernels import Kernel
 from . import pivot_changes
 from .base import MergeableState, Recent, Summary, checked_or_repaired
+from .dependence import Dependence
 from .idle import IdlePivots
 from .pivot_selection import POLICY, SelectionPolicy, losses
 from .rows import Removal, Rows, moving
@@ -72,6 +73,8 @@ class PivotState(MergeableState):
         The posterior given the pending rows too.
     losses : (r,)
         Variance that each pivot explains of another row, when last computed.
+    dependence : Dependence
+        How many rows tell as much as one independent row.
     idle : IdlePivots
         Pivots that a novel row may replace at once.
     faded : bool
@@ -88,7 +91,8 @@ class PivotState(MergeableState):
     pending: Rows
     conditioned: Conditioned | None
     losses: Array
-    idle: IdlePivots = IdlePivots()
+    idle: IdlePivots = field(default_factory=IdlePivots)
+    dependence: Dependence = field(default_factory=Dependence)
     least_novelty: float = 0.0
     noise_floor: np.ndarray | None = None
     faded: bool = False
@@ -147,14 +151,24 @@ class PivotState(MergeableState):
         """Return the state with other statistics: a new posterior, the window cut to its size, an empty cache."""
         window, size = changes.pop("window", self.window), self.config.window_size
         window = window if size is None else window.last(size)
+        dependence = changes.get("dependence", self.dependence).factor
         recent = _mean_unexplained(changes.get("features", self.features), window.last(self.config.max_rank))
         return replace(
             self,
-            fit=Posterior(statistics, self.noise, residual_as_noise=True, residual_at_most=recent),
+            fit=Posterior(statistics, self.noise, True, recent, dependence),
             window=window,
             recent=Recent(),
             **changes,
         )
+
+    def adapted(self, horizon: int, rows: int) -> Self:
+        """See State; looks at the serial dependence of the window once no row is pending."""
+        if rows < self.dependence.next_look or self.pending.count or is_foreign(self.window.X):
+            return self
+        looked = self.dependence.looked(self.fit, self.window, horizon, rows)
+        if looked.factor == self.dependence.factor:
+            return replace(self, dependence=looked)
+        return self.refitted(self.fit.statistics, dependence=looked)
 
     def with_noise(self, estimate: np.ndarray, *, at_once: bool = False) -> Self:
         """See State. Not below `noise_floor`; unless `at_once`, at most halved and at most ten times the old value.
