@@ -36,11 +36,11 @@ from .methods import (
     weighted,
 )
 from .methods.base import Recent
-from .online import calibration, history, outliers
+from .online import answered, calibration, history, outliers
 from .tuning import reservoir, schedule
 
 MAGIC = b"STREAMGP"
-VERSION = 5
+VERSION = 6
 _HEAD = struct.Struct("<8sI32sQ")
 
 # Every class that a file may name.
@@ -49,7 +49,7 @@ _CLASSES: dict[str, type] = {
     for cls in (
         Learner, FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores,
-        history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
+        answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, exact.Panel, recursive.RecursiveState,
         spectral.SpectralState, spectral.SpectralConfig,

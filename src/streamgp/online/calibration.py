@@ -27,6 +27,7 @@ from .._arrays import Array, asarray_like, index, joined, namespace, to_host, ze
 from ..gp.posterior import LeftOut
 from ..methods import State, predict_in_chunks
 from ..methods.rows import STILL
+from .answered import Late
 
 # Scores that are kept, and the age in rows at which the weight of a score is 1/e: 300 rows are an effective sample
 # size of 600, whose 90 % quantile has a coverage of 90 ± √(.9·.1/600) = ±1.2 %.
@@ -57,6 +58,8 @@ class Scores:
         |y − mean|, the newest last.
     variances, noises : (w,)
         Of the function, without noise; and of the noise at that time.
+    lags : (w,)
+        Rows learned between the prediction and the label.
     sums, weight
         Decayed sums of the regression of squared errors on the variance of the function, and number of rows.
     unit : float
@@ -66,6 +69,7 @@ class Scores:
     errors: Array
     variances: Array
     noises: Array
+    lags: Array
     sums: tuple[float, ...] = (0.0,) * 5
     weight: float = 0.0
     unit: float = 0.0
@@ -73,11 +77,12 @@ class Scores:
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
         """Return the scores of no rows."""
-        return cls(zeros((0, n_outputs), like), zeros((0,), like), zeros((0,), like))
+        nothing = zeros((0,), like)
+        return cls(zeros((0, n_outputs), like), nothing, nothing, nothing)
 
     def emptied(self) -> Self:
         """Return the scores of no rows."""
-        return type(self)(self.errors[:0, :], self.variances[:0], self.noises[:0])
+        return type(self)(self.errors[:0, :], self.variances[:0], self.noises[:0], self.lags[:0])
 
     @property
     def count(self) -> int:
@@ -98,8 +103,14 @@ class Scores:
         gamma = min(max(slope / spread, 0.0), 1.0) if spread > 1e-12 * wvv else 1.0
         return self.unit * (we - gamma * wv) / w
 
-    def add(self, error: Array, variance: Array, noise: float) -> Self:
-        """Add rows: errors y − mean (b, q), variances of the function (b,), not below zero, and the noise variance."""
+    def add(
+        self, error: Array, variance: Array, noise: float, answered: tuple[Array, ...] | None = None
+    ) -> Self:
+        """Add rows: errors y − mean (b, q), variances of the function (b,), not below zero, and the noise variance.
+
+        `answered`: errors (b, q), variances, noises and lags (b,) of what was answered, where earlier models answered
+        some rows. These are the scores; the noise is estimated from what the present model predicts.
+        """
         xp, b = namespace(error), error.shape[0]
         if not b:
             return self
@@ -109,16 +120,18 @@ class Scores:
         squared = xp.minimum(xp.mean(error * error, axis=1), CLIPPED**2 * (variance + noise)) / unit
         w = xp.minimum((noise + xp.mean(variance)) / (noise + variance), asarray_like(1e8, variance)) ** 2
         share = variance / unit
+        nothing = xp.zeros_like(variance)
+        scored = (error, variance, nothing + noise, nothing) if answered is None else answered
         new = (w, w * share, w * share**2, w * squared, w * share * squared)
         return replace(
-            self._joined(xp.abs(error), variance, xp.zeros_like(variance) + noise),
+            self._joined(xp.abs(scored[0]), *scored[1:]),
             sums=tuple(fading * old + float(xp.sum(v)) for old, v in zip(self.sums, new, strict=True)),
             weight=fading * self.weight + b,
             unit=unit,
         )
 
-    def _joined(self, errors: Array, variances: Array, noises: Array) -> Self:
-        """Append errors (b, q), variances (b,) and noises (b,), and keep the last SCORES_KEPT."""
+    def _joined(self, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
+        """Append errors (b, q), variances, noises and lags (b,), and keep the last SCORES_KEPT."""
         kept = max(0, self.count + errors.shape[0] - SCORES_KEPT)
         newest = max(0, errors.shape[0] - SCORES_KEPT)
         return replace(
@@ -126,15 +139,16 @@ class Scores:
             errors=joined([self.errors[kept:, :], errors[newest:, :]]),
             variances=joined([self.variances[kept:], variances[newest:]]),
             noises=joined([self.noises[kept:], noises[newest:]]),
+            lags=joined([self.lags[kept:], lags[newest:]]),
         )
 
     def retuned(self, error_ratio: float, variance_ratio: float) -> Self:
         """Return the scores after a tuning that changed errors and variances by these ratios, without the noise."""
-        return type(self)(self.errors * error_ratio, self.variances * variance_ratio, self.noises)
+        return type(self)(self.errors * error_ratio, self.variances * variance_ratio, self.noises, self.lags)
 
     def merge(self, other: Self) -> Self:
         """Return the scores of both streams, these taken as the newer."""
-        both = other._joined(self.errors, self.variances, self.noises)
+        both = other._joined(self.errors, self.variances, self.noises, self.lags)
         return replace(both, sums=self.sums, weight=self.weight, unit=self.unit)
 
     def reach(
@@ -153,7 +167,8 @@ class Scores:
         noises = xp.where(self.noises < noise, self.noises, xp.zeros_like(self.noises) + noise)
         values = self.errors / xp.sqrt(self.variances + noises)[:, None]
         age = np.arange(w)[::-1]
-        weights = np.exp(-age / DECAY) * np.maximum(1.0 - age / max(rows, w), 1.0 / max(rows, w))
+        known = max(rows, w)
+        weights = np.exp(-age / DECAY) * np.maximum(1.0 - (age + to_host(self.lags)) / known, 1.0 / known)
         # Kish's effective sample size, with the finite-sample correction of conformal prediction.
         effective = weights.sum() ** 2 / (weights**2).sum()
         wanted = float(probability * (1.0 + 1.0 / effective))
@@ -176,10 +191,13 @@ def student(probability: float, freedom: float) -> float:
     return NormalDist().inv_cdf(upper) if math.isinf(freedom) else float(stdtrit(freedom, upper))
 
 
-def score_ahead(scores: Scores, state: State, X: Array, z: Array, fresh: Array | None) -> Scores:
+def score_ahead(
+    scores: Scores, state: State, X: Array, z: Array, fresh: Array | None, late: Late | None = None
+) -> Scores:
     """Return the scores with the newest of the rows X (b, d), z (b, q) added, predicted before they are learned.
 
-    Only rows with the numbers `fresh` count; None for all.
+    Rows that were answered by earlier models, `late` in standardised units, are scored by what was answered. Only rows
+    with the numbers `fresh` count; None for all.
     """
     newest = max(0, X.shape[0] - SCORED)
     X, z = X[newest:, :], z[newest:, :]
@@ -187,10 +205,22 @@ def score_ahead(scores: Scores, state: State, X: Array, z: Array, fresh: Array |
     xp, error = namespace(X), z - found.mean
     variance: Array = found.variance
     variance = xp.where(variance > 0, variance, xp.zeros_like(variance))
-    if fresh is not None:
-        at = fresh[fresh >= newest] - newest
-        error, variance = xp.take(error, at, axis=0), xp.take(variance, at, axis=0)
-    return scores.add(error, variance, state.noise)
+    at = None if fresh is None else fresh[fresh >= newest] - newest
+
+    def kept(values: Array) -> Array:
+        return values if at is None else xp.take(values, at, axis=0)
+
+    if late is None:
+        return scores.add(kept(error), kept(variance), state.noise)
+    late = late.only(slice(newest, None))
+    said = late.known & xp.isfinite(late.variance[:, 0])
+    answered = (
+        xp.where(late.known[:, None], z - late.mean, error),
+        xp.where(said, late.variance[:, 0], variance),
+        xp.where(said, late.noise[:, 0], xp.zeros_like(variance) + state.noise),
+        late.lag,
+    )
+    return scores.add(kept(error), kept(variance), state.noise, tuple(kept(part) for part in answered))
 
 
 def chosen_to_score(n: int, fresh: Array | None, X: Array, seed: tuple[int, ...]) -> Array:
