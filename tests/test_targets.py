@@ -91,8 +91,8 @@ def test_scaling_back_undoes_the_scaling(targets):
 def test_deviations_and_covariances_come_back_in_the_same_units(targets):
     root = np.random.default_rng(0).standard_normal((20, 20))
     covariance = root @ root.T
-    std = targets.undo_std(np.diag(covariance))
-    back = targets.undo_covariance(covariance)
+    std = targets.undo_std(np.stack([np.diag(covariance)] * targets.n_outputs, axis=1))
+    back = targets.undo_covariance([covariance] * targets.n_outputs)
     assert std.shape == ((20,) if targets.one_dimensional else (20, targets.n_outputs))
     assert back.shape == ((20, 20) if targets.one_dimensional else (20, 20, targets.n_outputs))
     back, std = back.reshape(20, 20, -1), std.reshape(20, -1)

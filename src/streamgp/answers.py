@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, diagonal_matrix, double, eps, namespace, on_host
+from ._arrays import Array, asarray_like, diagonal_matrix, double, eps, namespace, on_host
 from .errors import NegativeVarianceWarning, ParameterError
 from .learner import Learner
 from .methods import Prediction, predict_in_chunks
@@ -66,15 +66,23 @@ def answer(
     return reply
 
 
+def _noise(learner: Learner, question: Question) -> Array:
+    """Return the noises (1, q) to add to variances; zeros where the function alone is asked for."""
+    noise = learner.state.noise
+    return asarray_like(0.0 * noise if question.latent else noise, learner.targets.scale)[None, :]
+
+
 def _predicted(learner: Learner, X: Array, question: Question) -> Prediction:
-    """Return the prediction of the function, variances not below zero; the covariance is with noise unless latent."""
+    """Return the prediction of the function, variances not below zero; covariances are with noise unless latent."""
     state = learner.state
     if question.cov:
-        found = state.predict(X, covariance=True)
-        raw = namespace(X).linalg.diagonal(found.covariance)
+        found, xp = state.predict(X, covariance=True), namespace(X)
+        each = found.covariance or ()
+        raw = xp.stack([xp.linalg.diagonal(covariance) for covariance in each], axis=1)
         variance = _clipped(learner, X, raw)
-        shift = variance - raw + (0.0 if question.latent else state.noise)
-        return Prediction(found.mean, variance, found.covariance + diagonal_matrix(shift))
+        shift = variance - raw + _noise(learner, question)
+        covariances = tuple(c + diagonal_matrix(shift[:, j]) for j, c in enumerate(each))
+        return Prediction(found.mean, variance, covariances)
     found = predict_in_chunks(state, X, variance=question.n_arrays > 1)
     if found.variance is None or question.n_arrays == 1:
         return Prediction(found.mean)
@@ -88,8 +96,8 @@ def _told(learner: Learner, found: Prediction, question: Question) -> Any:
     if found.variance is None:
         return mean
     if question.cov:
-        return mean, targets.undo_covariance(found.covariance)
-    std = targets.undo_std(found.variance + (0.0 if question.latent else learner.state.noise))
+        return mean, targets.undo_covariance(found.covariance or ())
+    std = targets.undo_std(found.variance + _noise(learner, question))
     if question.interval is None:
         return mean, std
     reach = learner.reach(question.interval, calibrated=question.calibrated and not question.latent)
@@ -117,14 +125,14 @@ def draw_samples(
 
 
 def _clipped(learner: Learner, X: Array, variance: Array) -> Array:
-    """Return variances with negative ones set to zero; those that are not rounding are counted in a warning."""
+    """Return variances (m, q), negative ones set to zero; rows where that is not rounding are counted in a warning."""
     xp, state = namespace(variance), learner.state
     if not bool(xp.any(variance < 0)):
         return variance
     prior = float(xp.max(xp.abs(double(state.kernel.diag(X)))))
     prior = max(prior, state.prior_trace / max(state.count, 1.0))
     rounding = 10 * state.rank**0.5 * eps(X) * prior
-    negative = int(xp.sum(xp.astype(variance < -rounding, xp.int64)))
+    negative = int(xp.sum(xp.astype(xp.any(variance < -rounding, axis=1), xp.int64)))
     if negative:
         reasons = []
         if not state.kernel.positive_semidefinite:

@@ -25,6 +25,7 @@ from .gp import features, normal_equations, posterior
 from .learner import FirstRows, Learner
 from .methods import (
     exact,
+    panels,
     parts,
     pivot_selection,
     pivot_state,
@@ -51,7 +52,7 @@ _CLASSES: dict[str, type] = {
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores,
         answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
-        exact.ExactState, exact.Panel, recursive.RecursiveState,
+        exact.ExactState, panels.Chain, panels.Panel, recursive.RecursiveState,
         spectral.SpectralState, spectral.SpectralConfig,
         weighted.WeightedState, printed.PrintedWeightedState, parts.Part,
         features.Pivots, features.Quadratic, lowrank.Factor,

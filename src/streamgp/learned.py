@@ -66,9 +66,11 @@ class LearnedAttributes:
         return self.learner_.state.kernel
 
     @property
-    def noise_(self) -> float:
-        """The noise variance of the standardised targets."""
-        return self.learner_.state.noise
+    def noise_(self) -> Any:
+        """The noise variance of the standardised targets: a number where targets are (n,), else (q,)."""
+        learner = self.learner_
+        noise = learner.state.noise
+        return float(noise[0]) if learner.targets.one_dimensional else noise.copy()
 
     @property
     def rank_(self) -> int:

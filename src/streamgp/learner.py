@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Self, cast
 
+import numpy as np
+
 from ._arrays import (
     Array,
     asarray_like,
@@ -134,12 +136,13 @@ class Learner:
         if estimating:
             return replace(learner, state=learner.state.update(X, z))
 
-        def anew(kernel: Kernel, noise: float) -> State:
+        def anew(kernel: Kernel, noise: np.ndarray) -> State:
             # Every row is still available: the state of the tuned kernel is made from them.
             return empty_state(settings, kernel, noise, X, y, tuned=True).update(X, z)
 
         due, on_statistics = learner._is_due(n), learner.state.weight_statistics is not None
         tuned = learner._tuned(anew, n, learner.sample) if due and not on_statistics else learner
+        z = z if tuned.targets is targets else tuned.targets.apply(y)
         if tuned.state is learner.state:  # not tuned, or the tuning was not taken
             tuned = replace(tuned, state=learner.state.update(X, z))
         if due and on_statistics:
@@ -169,6 +172,7 @@ class Learner:
         if due:
             ahead = ahead._sampled(X, z, fresh)
             ahead = ahead if on_statistics else ahead._tuned(ahead.state.retuned, X.shape[0], self.sample)
+            z = z if ahead.targets is self.targets else ahead.targets.apply(batch.y)
         state = ahead.state.update(X, z)
         settle()
         if not due:
@@ -269,14 +273,18 @@ class Learner:
                 last = self.schedule.tunings + 1 >= self.settings.initial_batches
                 fix = self.settings.tune == "hybrid" and last
                 state, tuned = tune_weights(self.state, sample, kind, search, fix=fix)
+        factors, targets = tuned.factors, self.targets
+        if factors is not None:
+            targets, sample = targets.rescaled(factors), sample.rescaled(factors)
         if tuned.verdict == TAKEN and scores.count:
             X = asarray_like(sample_before.X, self.like)
             y = asarray_like(sample_before.y, self.targets.scale)
-            old, new = (s.recent_left_out(X, y) for s in (self.state, state))
-            scores = calibration.rescaled(scores, old, new)
+            old = self.state.recent_left_out(X, y)
+            new = state.recent_left_out(X, y if factors is None else y * asarray_like(factors, y)[None, :])
+            scores = calibration.rescaled(scores, old, new, factors)
         known, seconds = self.state.count + coming, time.perf_counter() - began
         schedule = self.schedule.after(tuned, self.rows_seen, known, seconds)
-        return replace(self, state=state, schedule=schedule, scores=scores)
+        return replace(self, state=state, schedule=schedule, scores=scores, targets=targets, sample=sample)
 
     @property
     def inducing_points(self) -> Array:
@@ -284,6 +292,20 @@ class Learner:
         if self.first is not None and self.first.gathering:
             return self.first.X
         return cast(MergeableState, self.state).features.Z
+
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """Return the learner whose standardised targets are `factors` (q,) times as large, exactly.
+
+        Kernel and noise stay, so that means and calibrated intervals do not change and variances are divided by
+        factors²: the amplitude of each output in the units of its targets.
+        """
+        return replace(
+            self,
+            state=self.state.rescaled(factors),
+            targets=self.targets.rescaled(factors),
+            sample=self.sample.rescaled(factors),
+            scores=self.scores.retuned(factors, np.ones_like(factors), np.ones_like(factors)),
+        )
 
     # Calibration
 

@@ -53,7 +53,7 @@ def _judged_again(learner: Learner) -> Learner:
     if now is None or found is None or found.log_density() <= now.log_density():
         return replace(learner, scores=scores)
     scores, schedule = _scores_from(learner, found), learner.schedule
-    if learner.settings.tune != "none" and scores.noise is not None and scores.noise < 0.5 * floor:
+    if learner.settings.tune != "none" and scores.noise is not None and (scores.noise < 0.5 * floor).any():
         schedule = replace(schedule, known=0.0, tuned_at=0)
     return replace(learner, state=lower, scores=scores, schedule=schedule)
 
@@ -100,7 +100,7 @@ def check_mergeable(mine: Learner, theirs: Learner) -> None:
     if mine.like.shape != theirs.like.shape or mine.targets.n_outputs != theirs.targets.n_outputs:
         raise InputError("both must have the same number of features and of outputs")
     estimated = a.noise_floor is not None and b.noise_floor is not None
-    alike = a.kernel == b.kernel and (estimated or a.noise == b.noise)
+    alike = a.kernel == b.kernel and (estimated or bool((a.noise == b.noise).all()))
     given = (mine.settings.kernel, mine.settings.noise)
     same_start = given[0] is not None and given == (theirs.settings.kernel, theirs.settings.noise)
     # Kernels that were tuned apart from one given kernel are brought together.

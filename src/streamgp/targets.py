@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from ._arrays import Array, cast, double, is_foreign, namespace, to_host, watch
+from ._arrays import Array, asarray_like, cast, double, is_foreign, namespace, to_host, watch
 from .errors import InputError
 
 # Beyond this, sums of squares leave the range of float64.
@@ -58,33 +59,38 @@ class TargetScaling:
             _check_range(y, float(largest))
         return z
 
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """Return the scaling by which standardised targets are `factors` (q,) times as large."""
+        return replace(self, scale=self.scale / asarray_like(factors, self.scale))
+
     def same_units(self, other: Self) -> bool:
         """Return whether offset and scale are equal."""
         return bool((self.offset == other.offset).all() and (self.scale == other.scale).all())
 
     def unscaled(
-        self, mean: Array, variance: Array | None, noise: float, rows: slice
+        self, mean: Array, variance: Array | None, noise: np.ndarray, rows: slice
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return mean, variance and noise of some rows in the units of the targets, each (m, q) on the host.
 
         Variance and noise are NaN where there is no variance.
         """
         scale, told = to_host(self.scale), to_host(mean)[rows]
-        squared = np.broadcast_to(scale**2, told.shape)
-        said = np.full((told.shape[0], 1), np.nan) if variance is None else to_host(variance)[rows, None]
-        return told * scale + to_host(self.offset), said * squared, (0.0 * said + noise) * squared
+        said = np.full(told.shape, np.nan) if variance is None else to_host(variance)[rows]
+        return told * scale + to_host(self.offset), said * scale**2, (0.0 * said + noise) * scale**2
 
     def undo_mean(self, mean: Array) -> Array:
         """Return means (m, q) in the units and shape of the targets."""
         return self._shaped(mean * self.scale[None, :] + self.offset[None, :])
 
     def undo_std(self, variance: Array) -> Array:
-        """Return standard deviations in the units and shape of the targets, for variances (m,)."""
-        return self._shaped(namespace(variance).sqrt(variance)[:, None] * self.scale[None, :])
+        """Return standard deviations in the units and shape of the targets, for variances (m, q)."""
+        return self._shaped(namespace(variance).sqrt(variance) * self.scale[None, :])
 
-    def undo_covariance(self, covariance: Array) -> Array:
-        """Return the covariance (m, m) or (m, m, q) in the units of the targets, for one of (m, m)."""
-        return self._shaped(covariance[:, :, None] * (self.scale**2)[None, None, :])
+    def undo_covariance(self, covariances: Sequence[Array]) -> Array:
+        """Return the covariance (m, m) or (m, m, q) in the units of the targets, for one of (m, m) of each output."""
+        first, *others = covariances
+        all_of_them = namespace(first).stack([first, *others], axis=2) if others else first[:, :, None]
+        return self._shaped(all_of_them * (self.scale**2)[None, None, :])
 
     def undo_log_density(self, log_density: float, n: float) -> float:
         """Return the log density of n rows of targets in their own units."""

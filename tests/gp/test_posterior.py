@@ -13,10 +13,11 @@ from streams import random_rows, statistics_of
 def test_conditioning_on_a_few_more_rows_equals_learning_them(p):
     (F, y), (G, z), (new, _) = random_rows(30, 8, 2, 0), random_rows(p, 8, 2, 1), random_rows(9, 8, 2, 2)
     conditioned = Conditioned.on(Posterior(statistics_of(F, y), 0.3), G, z)
-    mean, leverage = conditioned.predict(new)
+    mean, spread = conditioned.predict(new)
     expected = Posterior(statistics_of(F, y).add(G, z, 0.0), 0.3)
     assert_allclose(mean, expected.mean(new), atol=1e-11)
-    assert_allclose(leverage, expected.leverage(new), atol=1e-11)
+    unexplained = 2.0 - (new**2).sum(axis=1, keepdims=True)
+    assert_allclose(unexplained + spread, expected.variance(new, np.full(9, 2.0)), atol=1e-11)
     assert_allclose(conditioned.weights, expected.weights, atol=1e-11)
 
 
@@ -65,8 +66,8 @@ def test_prediction_is_the_gaussian_conditional(signed):
     posterior = Posterior(NormalEquations(F.T @ F, F.T @ y, y.T @ y, 25, 0.0, J if signed else None), noise)
     assert_allclose(posterior.mean(G), cross @ np.linalg.solve(K, y), atol=1e-10)
     expected = own - cross @ np.linalg.solve(K, cross.T)
-    assert_allclose(posterior.covariance(G, own), expected, atol=1e-9)
-    assert_allclose(posterior.variance(G, np.diag(own)), np.diag(expected), atol=1e-9)
+    assert_allclose(posterior.covariance(G, own), [expected, expected], atol=1e-9)
+    assert_allclose(posterior.variance(G, np.diag(own)), np.stack([np.diag(expected)] * 2, axis=1), atol=1e-9)
 
 
 def test_leave_one_out_equals_leaving_one_out():

@@ -51,7 +51,7 @@ def test_what_was_answered_is_what_is_scored(method, q, delay, batch):
     newest = errors.shape[0]
     assert_allclose(scores.errors[-newest:], errors, atol=1e-12)
     spread = np.sqrt(scores.variances[-newest:] + scores.noises[-newest:])
-    assert_allclose(spread[:, None] * scale, std, rtol=1e-9)
+    assert_allclose(spread * scale, std, rtol=1e-9)
     assert (scores.lags[-newest:] > 0).mean() > 0.5
 
 
@@ -141,7 +141,7 @@ def test_an_answer_without_a_spread_is_scored_by_the_spread_of_the_model_that_le
     _, now = twin.predict(X[200:210], return_std=True)
     gp.partial_fit(X[200:210], y[200:210])
     scores = gp.learner_.scores
-    spread = np.sqrt(scores.variances[-10:] + scores.noises[-10:]) * gp.y_scale_[0]
+    spread = np.sqrt(scores.variances[-10:, 0] + scores.noises[-10:, 0]) * gp.y_scale_[0]
     assert_allclose(spread, now if before is None else before, rtol=1e-9)
     assert not np.allclose(now, gp.predict(X[200:210], return_std=True)[1], rtol=1e-3)
 

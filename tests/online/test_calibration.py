@@ -12,13 +12,14 @@ from streamgp.methods.rows import STILL, moving
 from streamgp.online.calibration import DECAY, MIN_SCORES, SCORES_KEPT, Scores
 from streamgp.parameters import used_by
 
-NOISE = 1.0  # with no variance of the function, scores are the errors themselves
+NOISE = np.ones(1)  # with no variance of the function, scores are the errors themselves
 
 
 def scored(errors, variance=0.0, noise=NOISE):
     errors = np.asarray(errors, dtype=float)
     errors = errors[:, None] if errors.ndim == 1 else errors
-    return Scores.none(errors.shape[1], errors).add(errors, np.full(errors.shape[0], variance), noise)
+    noise = np.full(errors.shape[1], noise)
+    return Scores.none(errors.shape[1], errors).add(errors, np.full(errors.shape, variance), noise)
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
@@ -57,7 +58,7 @@ def test_only_the_last_scores_count():
     scores = Scores.none(1, errors[:, None])
     for i in range(0, errors.size, 97):
         part = errors[i : i + 97, None]
-        scores = scores.add(part, np.zeros(part.shape[0]), 1.0)
+        scores = scores.add(part, np.zeros(part.shape), NOISE)
     assert scores.errors.shape == (SCORES_KEPT, 1)
     assert scores.reach(0.9, NOISE)[0] == 1.0
 
@@ -69,7 +70,7 @@ def test_the_noise_is_found_under_a_variance_that_is_right_and_one_that_claims_t
         errors = rng.standard_normal(20_000) * np.sqrt(variance + 0.5)
         scores = Scores.none(1, errors[:, None])
         for i in range(0, 20_000, 100):
-            scores = scores.add(errors[i : i + 100, None], claim * variance[i : i + 100], 0.5)
+            scores = scores.add(errors[i : i + 100, None], claim * variance[i : i + 100, None], 0.5 * NOISE)
         assert scores.noise == pytest.approx(0.5, rel=0.4)
 
 
@@ -110,7 +111,7 @@ def test_latent_intervals_are_the_gaussian_processs_own():
 def test_each_output_has_its_own_reach():
     X, y = wave(1500, q=2)
     y = y + np.random.default_rng(0).standard_normal((1500, 2)) * [0.01, 3.0]
-    gp = StreamingGPRegressor(random_state=0, rank=50)
+    gp = StreamingGPRegressor(noise=0.3, tune="none", random_state=0, rank=50)
     records = list(prequential(gp, X, y))
     reach = gp.learner_.reach(0.9, calibrated=True)
     assert reach[1] > 1.3 * reach[0]
@@ -206,11 +207,12 @@ def test_rows_left_out_are_predicted_as_if_they_had_not_been_learned(method, q):
 def test_scores_follow_a_noise_that_falls_and_a_tuning():
     errors = np.random.default_rng(0).standard_normal(500)
     scores = scored(errors, variance=3.0, noise=13.0)
-    before = scores.reach(0.9, 13.0)[0]
-    assert scores.reach(0.9, 1.0)[0] == pytest.approx(2.0 * before)
-    assert scores.reach(0.9, 100.0)[0] == pytest.approx(before)
-    assert scores.retuned(3.0, 1.0).reach(0.9, 13.0)[0] == pytest.approx(3.0 * before)
-    assert scores.retuned(1.0, 17.0).reach(0.9, 13.0)[0] == pytest.approx(0.5 * before)
+    before = scores.reach(0.9, 13.0 * NOISE)[0]
+    assert scores.reach(0.9, NOISE)[0] == pytest.approx(2.0 * before)
+    assert scores.reach(0.9, 100.0 * NOISE)[0] == pytest.approx(before)
+    for errors, variances, noises, ratio in ((3, 1, 1, 3.0), (1, 17, 1, 0.5), (1, 17, 4, 4 / 103**0.5)):
+        retuned = scores.retuned(errors * np.ones(1), variances * np.ones(1), noises * np.ones(1))
+        assert retuned.reach(0.9, 13.0 * noises * NOISE)[0] == pytest.approx(ratio * before)
 
 
 @pytest.mark.parametrize("method", ["pivoted", "nrmf"])

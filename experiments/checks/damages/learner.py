@@ -140,7 +140,7 @@ DAMAGES = [
     Damage(
         "hostile 9 tuning",
         "src/streamgp/learner.py",
-        "            scores = calibration.rescaled(scores, old, new)\n",
+        "            scores = calibration.rescaled(scores, old, new, factors)\n",
         "",
         "a_tuning_rescales",
     ),

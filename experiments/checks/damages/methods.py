@@ -12,9 +12,9 @@ DAMAGES = [
     ),
     Damage(
         "2 two batches are one",
-        "src/streamgp/methods/exact.py",
-        "y - left @ self.whitened",
-        "y - 0.999 * left @ self.whitened",
+        "src/streamgp/methods/panels.py",
+        "y[n:, :] - left @ self.whitened",
+        "y[n:, :] - 0.999 * left @ self.whitened",
         "test_two_batches",
     ),
     Damage(
@@ -111,13 +111,13 @@ DAMAGES = [
     Damage(
         "hostile 10 left out",
         "src/streamgp/methods/exact.py",
-        "variance = 1.0 / diagonal - self.noise",
+        "variance = 1.0 / diagonal - chain.noise",
         "variance = 1.0 / diagonal",
         "rows_left_out",
     ),
     Damage(
         "hostile 11 pivots",
-        "src/streamgp/methods/exact.py",
+        "src/streamgp/methods/panels.py",
         "GROWTH = 1e2",
         "GROWTH = 1e30",
         "loses_no_digits",

@@ -77,8 +77,8 @@ DAMAGES = [
     Damage(
         "hostile 11 overflow",
         "src/streamgp/online/calibration.py",
-        "unit = self.unit or noise + float(xp.mean(variance))",
-        "unit = 1.0",
+        "np.where(self.unit > 0, self.unit, noise + to_host(typical))",
+        "np.ones_like(self.unit)",
         "1e100",
     ),
 ]

@@ -124,7 +124,7 @@ def _description(session: Session, source: str) -> list[str]:
     if session.fitted:
         lines.append(
             f"{gp.method}, rank {gp.rank_}; kernel {short_kernel(gp.kernel_)} of standardised targets, noise variance "
-            f"{gp.noise_:.4g}; the approximation leaves out {gp.trace_error_share_:.2%} of tr K."
+            f"{noise_text(gp.noise_)}; the approximation leaves out {gp.trace_error_share_:.2%} of tr K."
         )
     return lines
 
@@ -188,11 +188,12 @@ def _spectrum_figure(session: Session) -> str:
     figure, axes = new_figure()
     numbers = np.arange(len(values)) + 1
     axes.plot(numbers, values, **_BLUE, label=f"kernel matrix of the last {len(X)} rows")
-    axes.axhline(gp.noise_, **_RED, label="noise variance: smaller eigenvalues cannot be learned")
+    noise = float(np.min(gp.noise_))
+    axes.axhline(noise, **_RED, label="noise variance: smaller eigenvalues cannot be learned")
     if gp.rank_ <= len(values):
         axes.axvline(gp.rank_, color="black", linestyle=":", label=f"rank {gp.rank_}")
     axes.set(xlabel="eigenvalue number", ylabel="eigenvalue", xscale="log", yscale="log", title="Spectrum")
-    axes.set_ylim(max(values[-1], gp.noise_ * 1e-4), values[0] * 2)
+    axes.set_ylim(max(values[-1], noise * 1e-4), values[0] * 2)
     axes.legend(frameon=False)
     return pages.picture("Eigenvalues of the kernel matrix: the rank that is needed", to_png(figure))
 
@@ -204,6 +205,11 @@ def _time_figure(tally: Tally) -> str:
     axes.set(xlabel="rows", ylabel="milliseconds per batch", title="Time to predict and learn a batch")
     axes.set_ylim(bottom=0)
     return pages.picture("Time per batch, running median", to_png(figure))
+
+
+def noise_text(noise: Any) -> str:
+    """Return the noise variance of each target as text."""
+    return ", ".join(f"{value:.4g}" for value in np.ravel(noise))
 
 
 def short_kernel(kernel: object) -> str:

@@ -141,6 +141,11 @@ class NormalEquations:
             log_whitening=rate * self.log_whitening,
         )
 
+    def rescaled(self, factors: Array) -> Self:
+        """Return the statistics of the same rows with targets multiplied by `factors` (q,)."""
+        energy = self.energy * (factors[:, None] * factors[None, :])
+        return replace(self, moment=self.moment * factors[None, :], energy=energy)
+
     def extend(self, F: Array, G: Array, y: Array, weights: Array) -> Self:
         """Append m features that only W recent rows have; O(W r m + r²).
 

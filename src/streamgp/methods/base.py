@@ -39,15 +39,16 @@ class Prediction:
     Attributes
     ----------
     mean : (m, q)
-    variance : (m,) or None
-    covariance : (m, m) or None
+    variance : (m, q) or None
+    covariance : (m, m) of each output, or None
+        The same array for outputs that share it.
     features : (m, r) or None
         What `update` can use again for the same rows.
     """
 
     mean: Array
     variance: Array | None = None
-    covariance: Array | None = None
+    covariance: tuple[Array, ...] | None = None
     features: Array | None = None
 
     @classmethod
@@ -115,15 +116,15 @@ class State(ABC):
     ----------
     kernel : Kernel
         Without white noise.
-    noise : float
-        The noise variance of the targets.
-    noise_floor : float or None
+    noise : (q,)
+        The noise variance of each output, on the host.
+    noise_floor : (q,) or None
         Lower bound on the re-estimated noise: the last tuned value; None where it is not re-estimated.
     """
 
     kernel: Kernel
-    noise: float
-    noise_floor: float | None = None
+    noise: np.ndarray
+    noise_floor: np.ndarray | None = None
 
     @property
     @abstractmethod
@@ -158,8 +159,16 @@ class State(ABC):
         """Learn the rows X (b, d) with targets y (b, q)."""
 
     @abstractmethod
-    def retuned(self, kernel: Kernel, noise: float) -> Self:
-        """Return the state with other hyperparameters, from stored rows where they are kept."""
+    def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
+        """Return the state with other hyperparameters, from stored rows where they are kept; `noise` (q,) or one."""
+
+    @abstractmethod
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """Return the state that has learned the same rows with targets multiplied by `factors` (q,), exactly.
+
+        Kernel and noise stay as they are: means are multiplied by the factors and variances stay. With targets that
+        are scaled back by the inverse factors this changes the amplitude of each output, and no mean.
+        """
 
     @abstractmethod
     def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
@@ -175,8 +184,8 @@ class State(ABC):
         A method that keeps none takes X (m, d) and y (m, q), a sample of the rows learned.
         """
 
-    def with_noise(self, estimate: float, *, at_once: bool = False) -> State:
-        """Return the state with a re-estimated noise, where the method does that; `at_once`: not damped."""
+    def with_noise(self, estimate: np.ndarray, *, at_once: bool = False) -> State:
+        """Return the state with a re-estimated noise (q,), where the method does that; `at_once`: not damped."""
         return self
 
     @property
@@ -280,6 +289,10 @@ class MergeableState(StatisticsState):
     @abstractmethod
     def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
         """Return the state that has learned the rows of a summary; X (m, d) and y (m, q) are some of them."""
+
+    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
+        """See State; of the rows that are given, where none is kept. Their places are not needed."""
+        return self.left_out(X, y, index([], X))
 
     def total(self) -> Summary:
         """Return the summary of all rows learned."""

@@ -15,8 +15,11 @@ srmf, brmf  every other kernel, or tune="none"                  SpectralState
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._arrays import Array
 from ..errors import KernelError
+from ..gp.outputs import per_output
 from ..kernels import Affine, Kernel
 from ..parameters import Settings, basis_points
 from .base import State
@@ -46,7 +49,13 @@ def check_kernel_for(settings: Settings, kernel: Kernel) -> None:
 
 
 def empty_state(
-    settings: Settings, kernel: Kernel, noise: float, X: Array, y: Array, *, tuned: bool = False
+    settings: Settings,
+    kernel: Kernel,
+    noise: float | np.ndarray,
+    X: Array,
+    y: Array,
+    *,
+    tuned: bool = False,
 ) -> State:
     """Return the state that has learned nothing.
 
@@ -62,6 +71,7 @@ def empty_state(
             seed=settings.seed,
             mixed=bool(settings.mixed_precision),
         )
+        noise = per_output(noise, y.shape[1])
         floor = (1.0 if tuned else NOISE_FLOOR) * noise if settings.noise == "auto" else None
         return PivotedState.empty(config, kernel, noise, X, y, noise_floor=floor)
     if method == "nrmf" or gathers(settings, X.shape[0]):

@@ -13,6 +13,7 @@ import numpy as np
 from .._arrays import Array, asarray_like, double, eye, gram, namespace, zeros
 from ..gp.features import Quadratic
 from ..gp.normal_equations import NormalEquations
+from ..gp.outputs import per_output
 from ..gp.posterior import Posterior
 from ..kernels import Affine, Kernel
 from ..lowrank import Step, randomized_eigh
@@ -101,7 +102,7 @@ class PartwiseState(SteppedState):
 
     config: SpectralConfig
     kernel: Affine
-    noise: float
+    noise: np.ndarray
     X: Array
     y: Array
     parts: tuple[Part, ...]
@@ -144,8 +145,15 @@ class PartwiseState(SteppedState):
         parts = tuple(part.without_rows() for part in self.parts)
         return replace(self, X=self.X[:0, :], y=self.y[:0, :], parts=parts, products=no_products(parts))
 
-    def retuned(self, kernel: Kernel, noise: float) -> Self:
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """See State; O(n q)."""
+        here = asarray_like(factors, self.y)[None, :]
+        parts = tuple(replace(part, projected_y=part.projected_y * here) for part in self.parts)
+        return replace(self, y=self.y * here, parts=parts, recent=Recent())
+
+    def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
         """See State; only the weights change, no row is touched."""
+        noise = per_output(noise, self.y.shape[1])
         return replace(self, kernel=cast(Affine, kernel), noise=noise, recent=Recent())
 
     def with_fixed_weights(self) -> SpectralState:

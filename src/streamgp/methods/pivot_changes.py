@@ -27,6 +27,7 @@ from .._arrays import (
     zeros,
 )
 from ..gp.features import Pivots
+from ..gp.outputs import per_output
 from ..gp.posterior import Posterior
 from ..kernels import Kernel
 from ..lowrank import Complement
@@ -46,7 +47,9 @@ def _draw(state: S, left: Array, X: Array, n_most: int) -> tuple[list[int], Arra
 
 def threshold(state: PivotState) -> float:
     """Return the unexplained share of its prior variance above which a row can become a pivot."""
-    return state.config.policy.threshold(state.fit.statistics, state.noise, eps(state.features.Z))
+    return state.config.policy.threshold(
+        state.fit.statistics, float(state.noise.min()), eps(state.features.Z)
+    )
 
 
 def fill(state: S, block: Rows) -> S:
@@ -203,7 +206,7 @@ def _joined_by(state: S, others: Pivots) -> S:
     return admit(state, Rows(others.Z, y, cast(F, others.Z.dtype), y[:, 0]), chosen)
 
 
-def retuned(state: S, kernel: Kernel, noise: float) -> S:
+def retuned(state: S, kernel: Kernel, noise: float | np.ndarray) -> S:
     """Return the state with another kernel, without rows pending; see PivotState.retuned."""
     gone = state.features.superfluous(kernel, threshold(state))
     if gone:
@@ -226,6 +229,7 @@ def retuned(state: S, kernel: Kernel, noise: float) -> S:
     lost = min(lost, 0.5 * growth * past.prior_trace)
     past = replace(past, prior_trace=max(past.prior_trace - past.trace_error, 0.0) + lost)
     statistics = replace(past.add(*rows.weighted(), prior), count=old.count)
+    noise = per_output(noise, old.moment.shape[1])
     floor = None if state.noise_floor is None else noise
     after = replace(state, noise=noise, noise_floor=floor).refitted(
         statistics, features=features, window=rows, changes=0

@@ -74,7 +74,10 @@ class SelectionPolicy:
     device_checks: int = 2000
 
     def threshold(self, statistics: NormalEquations, noise: float, eps: float) -> float:
-        """Return the unexplained share of its prior variance above which a row can become a pivot."""
+        """Return the unexplained share of its prior variance above which a row can become a pivot.
+
+        `noise` is that of the most precise output.
+        """
         prior = statistics.prior_trace / statistics.count if statistics.count > 0 else 0.0
         share = self.novelty_of_noise * noise / prior if prior > 0 else self.novelty
         return max(min(self.novelty, share), 1e4 * eps)

@@ -56,7 +56,7 @@ class PivotState(MergeableState):
 
     Attributes
     ----------
-    noise_floor : float or None
+    noise_floor : (q,) or None
         Lower bound on the re-estimated noise: the last tuned value; None where the noise was given.
     fit : Posterior
         The posterior given the rows that were folded into the statistics.
@@ -76,13 +76,13 @@ class PivotState(MergeableState):
 
     config: PivotedConfig
     features: Pivots
-    noise: float
+    noise: np.ndarray
     fit: Posterior
     window: Rows
     pending: Rows
     conditioned: Conditioned | None
     losses: Array
-    noise_floor: float | None = None
+    noise_floor: np.ndarray | None = None
     faded: bool = False
     reviews: int = 0
     unreviewed: int = 0
@@ -136,19 +136,19 @@ class PivotState(MergeableState):
             **changes,
         )
 
-    def with_noise(self, estimate: float, *, at_once: bool = False) -> Self:
+    def with_noise(self, estimate: np.ndarray, *, at_once: bool = False) -> Self:
         """See State. Not below `noise_floor`; unless `at_once`, at most halved and at most ten times the old value.
 
         Nothing changes while rows are pending, whose posterior depends on the present noise.
         """
         if self.noise_floor is None or self.pending.count:
             return self
-        noise = max(estimate, self.noise_floor)
+        noise = np.maximum(estimate, self.noise_floor)
         if not at_once:
-            noise = min(max(noise, 0.5 * self.noise), 10.0 * self.noise)
+            noise = np.minimum(np.maximum(noise, 0.5 * self.noise), 10.0 * self.noise)
         return replace(self, noise=noise).refitted(self.fit.statistics)
 
-    def retuned(self, kernel: Kernel, noise: float) -> Self:
+    def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
         """See State; O(r³ + W r²), no row needed but those of the window.
 
         What was learned of the function's values at the pivots stays (`Pivots.retuned`; exact for a change of

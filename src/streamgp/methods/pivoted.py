@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from .._arrays import Array, double, is_foreign, namespace, slices, zeros
+import numpy as np
+
+from .._arrays import Array, asarray_like, double, is_foreign, namespace, slices, zeros
 from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
+from ..gp.outputs import per_output
 from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
 from .base import Prediction, Recent
@@ -34,15 +37,16 @@ class PivotedState(PivotState):
         cls,
         config: PivotedConfig,
         kernel: Kernel,
-        noise: float,
+        noise: float | np.ndarray,
         X: Array,
         y: Array,
         *,
-        noise_floor: float | None = None,
+        noise_floor: np.ndarray | None = None,
     ) -> Self:
         """Return the state that has learned nothing, on the device of X (·, d); y (·, q) has its outputs."""
         none = Rows(X[:0, :], double(y[:0, :]), zeros((0, 0), X), double(y[:0, 0]))
-        fit, features = Posterior(NormalEquations.empty(0, y.shape[1], X), noise), Pivots.none(kernel, X)
+        noise, features = per_output(noise, y.shape[1]), Pivots.none(kernel, X)
+        fit = Posterior(NormalEquations.empty(0, y.shape[1], X), noise)
         return cls(
             config=config,
             features=features,
@@ -68,8 +72,8 @@ class PivotedState(PivotState):
         F = self.features.transform(X) if features is None else features
         if self.conditioned is None:
             return Prediction.by(self.fit, F, self.kernel, X, variance=variance)
-        mean, leverage = self.conditioned.predict(F)
-        spread = self.features.unexplained(X, F) + self.fit.effective_noise * leverage
+        mean, spread = self.conditioned.predict(F)
+        spread = self.features.unexplained(X, F)[:, None] + spread
         return Prediction(mean, spread if variance else None, features=F)
 
     def update(self, X: Array, y: Array) -> Self:
@@ -79,6 +83,21 @@ class PivotedState(PivotState):
         for rows in slices(X.shape[0], DEVICE_BLOCK if full and is_foreign(X) else BLOCK):
             state = state._take(X[rows, :], y[rows, :])
         return state
+
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """See State; O(r q + W q)."""
+        here, given = asarray_like(factors, self.fit.statistics.moment), self.conditioned
+        fit = replace(self.fit, statistics=self.fit.statistics.rescaled(here))
+        if given is not None:
+            given = replace(given, base=fit, residual=given.residual * here[None, :])
+        return replace(
+            self,
+            fit=fit,
+            window=self.window.rescaled(here),
+            pending=self.pending.rescaled(here),
+            conditioned=given,
+            recent=Recent(),
+        )
 
     def _take(self, X: Array, y: Array) -> Self:
         """Learn one block: fold it into the statistics and review the pivots, or keep a few rows pending in O(b r²)."""

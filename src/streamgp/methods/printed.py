@@ -19,6 +19,7 @@ import numpy as np
 
 from .._arrays import Array, diagonal_matrix, double, eye, namespace
 from ..errors import NumericalError
+from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut
 from ..kernels import Affine
 from ..lowrank import Factor, Step, bordered_eigh
@@ -80,9 +81,12 @@ class PrintedWeightedState(PartwiseState):
     """A state that learns and predicts by Algorithm 5 as printed; its error grows like 1/σ² where the rank is short."""
 
     @classmethod
-    def empty(cls, config: SpectralConfig, kernel: Affine, noise: float, X: Array, y: Array) -> Self:
+    def empty(
+        cls, config: SpectralConfig, kernel: Affine, noise: float | np.ndarray, X: Array, y: Array
+    ) -> Self:
         """Return the state that has learned nothing, on the device of X (·, d); y (·, q) has its outputs."""
         parts, no_y = tuple(Part.empty(X, y) for _ in kernel.amounts), double(y[:0, :])
+        noise = per_output(noise, y.shape[1])
         return cls(config, kernel, noise, X[:0, :], no_y, parts=parts, products=no_products(parts))
 
     def steps(self, X: Array) -> tuple[Self, list[Step]]:
@@ -106,7 +110,8 @@ class PrintedWeightedState(PartwiseState):
     @cached_property
     def inverse(self) -> NestedInverse:
         """K⁻¹ of the factored kernel matrix plus noise (steps 11 and 15)."""
-        return NestedInverse.of(self.factors, self.kernel.amounts.tolist(), self.noise)
+        # One noise for all outputs: weights are tuned with it.
+        return NestedInverse.of(self.factors, self.kernel.amounts.tolist(), float(self.noise[0]))
 
     @cached_property
     def _alpha(self) -> Array:
@@ -130,15 +135,18 @@ class PrintedWeightedState(PartwiseState):
         if not covariance:
             return self.recent.predict(X, self._predict, variance=variance)
         cross, explained = self._explained(X)
-        return Prediction(cross @ self._alpha, covariance=double(self.kernel.block(X)) - cross @ explained)
+        covariance = double(self.kernel.block(X)) - cross @ explained
+        return Prediction(cross @ self._alpha, covariance=(covariance,) * self.y.shape[1])
 
     def _predict(self, X: Array, features: None, variance: bool) -> Prediction:
         """Predict; nothing is kept for the next step, which needs the blocks of the parts."""
         if not variance:
             return Prediction(double(self.kernel.block(X, self.X)) @ self._alpha)
         cross, explained = self._explained(X)
-        reduction = namespace(cross).vecdot(cross, namespace(cross).matrix_transpose(explained))
-        return Prediction(cross @ self._alpha, double(self.kernel.diag(X)) - reduction)
+        xp = namespace(cross)
+        reduction = xp.vecdot(cross, xp.matrix_transpose(explained))
+        variance = double(self.kernel.diag(X)) - reduction
+        return Prediction(cross @ self._alpha, xp.stack([variance] * self.y.shape[1], axis=1))
 
     def _explained(self, X: Array) -> tuple[Array, Array]:
         """Return k_xᵀ = k(X, rows), shape (m, n), and K⁻¹k_x, shape (n, m)."""

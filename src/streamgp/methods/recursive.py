@@ -10,10 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
-from .._arrays import Array, clip_below, double, eps, namespace, slices
+import numpy as np
+
+from .._arrays import Array, asarray_like, clip_below, double, eps, namespace, slices
 from ..errors import InputError
 from ..gp.features import Pivots, whiten
 from ..gp.normal_equations import NormalEquations
+from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut, Posterior
 from ..kernels import Kernel
 from ..lowrank import Complement
@@ -28,6 +31,10 @@ SUMMARY_ROWS = 500
 class RecursiveState(MergeableState):
     """A GP known through its values at fixed inducing points; the rest of it is correlated noise within a batch.
 
+    Outputs share statistics of rows that are whitened with the least of their noises, exactly for the most precise
+    output. For another, what the inducing points do not explain counts for more than it should. (With the greatest
+    noise the precise output beside noise had 1.8 times the error, and the other output gained nothing.)
+
     Attributes
     ----------
     features : Pivots
@@ -40,7 +47,7 @@ class RecursiveState(MergeableState):
     """
 
     features: Pivots
-    noise: float
+    noise: np.ndarray
     statistics: NormalEquations
     unexplained: float = 0.0
     was_retuned: bool = False
@@ -49,13 +56,20 @@ class RecursiveState(MergeableState):
 
     @classmethod
     def empty(
-        cls, kernel: Kernel, noise: float, rank: int, basis: Array, y: Array, *, seed: Sequence[int] | None
+        cls,
+        kernel: Kernel,
+        noise: float | np.ndarray,
+        rank: int,
+        basis: Array,
+        y: Array,
+        *,
+        seed: Sequence[int] | None,
     ) -> Self:
         """Return the state that has learned nothing, with at most `rank` rows of `basis` (m, d) as inducing points.
 
         Drawn in proportion to residual variance, or, for seed None, the largest first, as many as are independent.
         """
-        features = Pivots.choose(kernel, basis, rank, seed)
+        features, noise = Pivots.choose(kernel, basis, rank, seed), per_output(noise, y.shape[1])
         return cls(features, noise, NormalEquations.empty(features.rank, y.shape[1], basis))
 
     @cached_property
@@ -92,7 +106,7 @@ class RecursiveState(MergeableState):
         F, diagonal, xp = double(F), double(self.kernel.diag(X)), namespace(X)
         trace = float(xp.sum(diagonal))
         unexplained = self.unexplained + sign * (trace - float(xp.sum(F * F)))
-        F, y, log_whitening = whiten(F, double(y), double(self.kernel.block(X)), self.noise)
+        F, y, log_whitening = whiten(F, double(y), double(self.kernel.block(X)), float(self.noise.min()))
         statistics = self.statistics.add(F, y, trace, log_whitening, sign=sign)
         return replace(self, statistics=statistics, unexplained=unexplained, recent=Recent())
 
@@ -138,18 +152,20 @@ class RecursiveState(MergeableState):
         F, prior, xp = double(self.features.transform(X)), double(self.kernel.diag(X)), namespace(X)
         # What the inducing points do not explain is noise of the row's own: it counts for so much less.
         unexplained = clip_below(prior - xp.vecdot(F, F), 0.0)
-        return self.posterior.left_out(F, y, prior, self.noise / (self.noise + unexplained))
-
-    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
-        """See State; of the rows that are given, because none is kept."""
-        return self.left_out(X, y)
+        noise = float(self.noise.min())
+        return self.posterior.left_out(F, y, prior, noise / (noise + unexplained))
 
     def forget(self, rate: float) -> Self:
         """See MergeableState; O(r²)."""
         statistics, unexplained = self.statistics.forget(rate), rate * self.unexplained
         return replace(self, statistics=statistics, unexplained=unexplained, faded=True, recent=Recent())
 
-    def retuned(self, kernel: Kernel, noise: float) -> Self:
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """See State; O(r q)."""
+        here = asarray_like(factors, self.statistics.moment)
+        return replace(self, statistics=self.statistics.rescaled(here), recent=Recent())
+
+    def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
         """See State; what was learned of the values at the inducing points stays. O(r³)."""
         features, statistics, xp = self.features, self.statistics, namespace(self.features.Z)
         gone = features.superfluous(kernel, 10 * features.rank * eps(features.Z))
@@ -163,7 +179,7 @@ class RecursiveState(MergeableState):
         return replace(
             self,
             features=features,
-            noise=noise,
+            noise=per_output(noise, statistics.moment.shape[1]),
             statistics=statistics,
             unexplained=ratio * self.unexplained,
             was_retuned=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,6 +45,10 @@ class Rows:
         """Return √w·F (n, r) and √w·y (n, q), whose products are the weighted statistics."""
         root = namespace(self.F).sqrt(self.weights)[:, None]
         return double(self.F) * root, self.y * root
+
+    def rescaled(self, factors: Array) -> Rows:
+        """Return these rows with targets multiplied by `factors` (q,)."""
+        return replace(self, y=self.y * factors[None, :])
 
     def at(self, numbers: list[int]) -> Rows:
         """Return the rows with these numbers."""

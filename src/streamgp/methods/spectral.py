@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from .._arrays import Array, double, eps, gram, in_parallel, namespace, row_parts, slices, zeros
+import numpy as np
+
+from .._arrays import Array, asarray_like, double, eps, gram, in_parallel, namespace, row_parts, slices, zeros
 from ..gp.features import Spectral
 from ..gp.normal_equations import NormalEquations
+from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut, Posterior
 from ..kernels import Kernel
 from ..lowrank import Factor, Step, bordered_eigh, randomized_eigh, sequential_step
@@ -116,7 +119,7 @@ class SpectralState(SteppedState):
 
     config: SpectralConfig
     kernel: Kernel
-    noise: float
+    noise: np.ndarray
     X: Array
     y: Array
     factor: Factor
@@ -126,9 +129,11 @@ class SpectralState(SteppedState):
     recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
-    def empty(cls, config: SpectralConfig, kernel: Kernel, noise: float, X: Array, y: Array) -> Self:
+    def empty(
+        cls, config: SpectralConfig, kernel: Kernel, noise: float | np.ndarray, X: Array, y: Array
+    ) -> Self:
         """Return the state that has learned nothing, on the device of X (·, d); y (·, q) has its outputs."""
-        X, y = X[:0, :], double(y[:0, :])
+        X, y, noise = X[:0, :], double(y[:0, :]), per_output(noise, y.shape[1])
         return cls(config, kernel, noise, X, y, factor=Factor(X[:, :0], X[:0, 0]), projected_y=y)
 
     @cached_property
@@ -214,22 +219,32 @@ class SpectralState(SteppedState):
         """
         xp, F = namespace(X), double(self._features.basis())
         cross = double(self.kernel.block(X, self.X))
-        mean = cross @ ((self.y - F @ self.posterior.weights) / self.noise)
+        groups = self.posterior.groups
+        mean = cross @ ((self.y - F @ self.posterior.weights) / asarray_like(groups.noise, self.y)[None, :])
         if not (variance or covariance):
             return Prediction(mean)
         S = double(self.factor.S)
         projection = cross @ double(self.factor.U)
-        damped = projection * (S / (S + self.noise))[None, :]
+        damped = [projection * (S / (S + noise))[None, :] for noise in groups.noises]
         if covariance:
-            explained = cross @ xp.matrix_transpose(cross) - damped @ xp.matrix_transpose(projection)
-            return Prediction(mean, covariance=double(self.kernel.block(X)) - explained / self.noise)
-        explained = xp.sum(cross * cross, axis=1) - xp.sum(damped * projection, axis=1)
-        return Prediction(mean, double(self.kernel.diag(X)) - explained / self.noise)
+            prior, every = double(self.kernel.block(X)), cross @ xp.matrix_transpose(cross)
+            explained = [every - part @ xp.matrix_transpose(projection) for part in damped]
+            left = [prior - part / noise for part, noise in zip(explained, groups.noises, strict=True)]
+            return Prediction(mean, covariance=tuple(left[g] for g in groups.members))
+        prior, every = double(self.kernel.diag(X)), xp.sum(cross * cross, axis=1)
+        explained = [every - xp.sum(part * projection, axis=1) for part in damped]
+        left = [prior - part / noise for part, noise in zip(explained, groups.noises, strict=True)]
+        return Prediction(mean, groups.each(left))
 
-    def retuned(self, kernel: Kernel, noise: float) -> Self:
+    def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
         """See State; all rows are learned again."""
         empty = type(self).empty(self.config, kernel, noise, self.X, self.y)
         return replace(empty, step=self.step).update(self.X, self.y)
+
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """See State; O(n q)."""
+        here = asarray_like(factors, self.y)[None, :]
+        return replace(self, y=self.y * here, projected_y=self.projected_y * here, recent=Recent())
 
     def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
         """See State; None where predictions are not those of the features."""

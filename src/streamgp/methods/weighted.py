@@ -11,8 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Self
 
+import numpy as np
+
 from .._arrays import Array, double, in_parallel, namespace, row_parts, zeros
 from ..gp.features import Quadratic
+from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut
 from ..kernels import Affine
 from ..lowrank import Step, sequential_step
@@ -26,14 +29,16 @@ class WeightedState(PartwiseState):
     """A state whose parts have projected factors, or features in closed form; predictions come from statistics."""
 
     @classmethod
-    def empty(cls, config: SpectralConfig, kernel: Affine, noise: float, X: Array, y: Array) -> Self:
+    def empty(
+        cls, config: SpectralConfig, kernel: Affine, noise: float | np.ndarray, X: Array, y: Array
+    ) -> Self:
         """Return the state that has learned nothing, on the device of X (·, d); y (·, q) has its outputs."""
         parts = [Part.empty(X, y) for _ in range(kernel.amounts.size)]
         if kernel.quadratic is not None:
             map_ = Quadratic.about(double(X))
             projected = zeros((X.shape[1] + 2, y.shape[1]), double(y))
             parts[kernel.quadratic] = Part(None, map_.signs(), projected, 0.0, map_)
-        no_y = double(y[:0, :])
+        no_y, noise = double(y[:0, :]), per_output(noise, y.shape[1])
         return cls(config, kernel, noise, X[:0, :], no_y, parts=tuple(parts), products=no_products(parts))
 
     @cached_property

@@ -56,33 +56,39 @@ class Scores:
     ----------
     errors : (w, q)
         |y − mean|, the newest last.
-    variances, noises : (w,)
+    variances, noises : (w, q)
         Of the function, without noise; and of the noise at that time.
     lags : (w,)
         Rows learned between the prediction and the label.
-    sums, weight
+    sums : (5, q), weight : float
         Decayed sums of the regression of squared errors on the variance of the function, and number of rows.
-    unit : float
-        The variance in which the sums are measured, so that no square overflows; 0 while there are none.
+    unit : (q,)
+        The variances in which the sums are measured, so that no square overflows; 0 while there are none.
     """
 
     errors: Array
     variances: Array
     noises: Array
     lags: Array
-    sums: tuple[float, ...] = (0.0,) * 5
-    weight: float = 0.0
-    unit: float = 0.0
+    sums: np.ndarray
+    weight: float
+    unit: np.ndarray
+
+    @classmethod
+    def of(cls, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
+        """Return scores without the sums by which the noise is estimated."""
+        q = int(errors.shape[1])
+        return cls(errors, variances, noises, lags, np.zeros((5, q)), 0.0, np.zeros(q))
 
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
         """Return the scores of no rows."""
-        nothing = zeros((0,), like)
-        return cls(zeros((0, n_outputs), like), nothing, nothing, nothing)
+        none = zeros((0, n_outputs), like)
+        return cls.of(none, none, none, zeros((0,), like))
 
     def emptied(self) -> Self:
         """Return the scores of no rows."""
-        return type(self)(self.errors[:0, :], self.variances[:0], self.noises[:0], self.lags[:0])
+        return type(self).of(self.errors[:0, :], self.variances[:0, :], self.noises[:0, :], self.lags[:0])
 
     @property
     def count(self) -> int:
@@ -90,8 +96,8 @@ class Scores:
         return int(self.errors.shape[0])
 
     @property
-    def noise(self) -> float | None:
-        """Estimate of the noise: squared errors less the variance of the function; None with too few rows.
+    def noise(self) -> np.ndarray | None:
+        """Estimate of the noises (q,): squared errors less the variance of the function; None with too few rows.
 
         Squared errors ≈ γ · variance + noise with 0 ≤ γ ≤ 1: where the prior gives the function more variance than
         it has, only a share of that is subtracted.
@@ -100,51 +106,55 @@ class Scores:
             return None
         w, wv, wvv, we, wev = self.sums
         spread, slope = wvv - wv * wv / w, wev - wv * we / w
-        gamma = min(max(slope / spread, 0.0), 1.0) if spread > 1e-12 * wvv else 1.0
-        return self.unit * (we - gamma * wv) / w
+        known = spread > 1e-12 * wvv
+        gamma = np.where(known, np.clip(slope / np.where(known, spread, 1.0), 0.0, 1.0), 1.0)
+        return np.asarray(self.unit * (we - gamma * wv) / w)
 
     def add(
-        self, error: Array, variance: Array, noise: float, answered: tuple[Array, ...] | None = None
+        self, error: Array, variance: Array, noise: np.ndarray, answered: tuple[Array, ...] | None = None
     ) -> Self:
-        """Add rows: errors y − mean (b, q), variances of the function (b,), not below zero, and the noise variance.
+        """Add rows: errors y − mean (b, q), variances of the function (b, q), none below zero, and noises (q,).
 
-        `answered`: errors (b, q), variances, noises and lags (b,) of what was answered, where earlier models answered
-        some rows. These are the scores; the noise is estimated from what the present model predicts.
+        `answered`: errors, variances and noises (b, q) and lags (b,) of what was answered, where earlier models
+        answered some rows. These are the scores; the noise is estimated from what the present model predicts.
         """
         xp, b = namespace(error), error.shape[0]
         if not b:
             return self
         fading = math.exp(-b / NOISE_DECAY)
-        unit = self.unit or noise + float(xp.mean(variance))
+        typical = xp.mean(variance, axis=0)
+        unit = np.where(self.unit > 0, self.unit, noise + to_host(typical))
+        here, unit_here = (asarray_like(v, variance)[None, :] for v in (noise, unit))
         # Weighted by the inverse of the variance of a squared error; outliers are clipped.
-        squared = xp.minimum(xp.mean(error * error, axis=1), CLIPPED**2 * (variance + noise)) / unit
-        w = xp.minimum((noise + xp.mean(variance)) / (noise + variance), asarray_like(1e8, variance)) ** 2
-        share = variance / unit
-        nothing = xp.zeros_like(variance)
-        scored = (error, variance, nothing + noise, nothing) if answered is None else answered
+        squared = xp.minimum(error * error, CLIPPED**2 * (variance + here)) / unit_here
+        w = xp.minimum((here + typical[None, :]) / (here + variance), asarray_like(1e8, variance)) ** 2
+        share = variance / unit_here
         new = (w, w * share, w * share**2, w * squared, w * share * squared)
+        now = (error, variance, xp.zeros_like(variance) + here, zeros((b,), variance))
+        scored = now if answered is None else answered
         return replace(
             self._joined(xp.abs(scored[0]), *scored[1:]),
-            sums=tuple(fading * old + float(xp.sum(v)) for old, v in zip(self.sums, new, strict=True)),
+            sums=fading * self.sums + to_host(xp.stack([xp.sum(v, axis=0) for v in new])),
             weight=fading * self.weight + b,
             unit=unit,
         )
 
     def _joined(self, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
-        """Append errors (b, q), variances, noises and lags (b,), and keep the last SCORES_KEPT."""
+        """Append errors, variances and noises, (b, q) each, and lags (b,); keep the last SCORES_KEPT."""
         kept = max(0, self.count + errors.shape[0] - SCORES_KEPT)
         newest = max(0, errors.shape[0] - SCORES_KEPT)
         return replace(
             self,
             errors=joined([self.errors[kept:, :], errors[newest:, :]]),
-            variances=joined([self.variances[kept:], variances[newest:]]),
-            noises=joined([self.noises[kept:], noises[newest:]]),
+            variances=joined([self.variances[kept:, :], variances[newest:, :]]),
+            noises=joined([self.noises[kept:, :], noises[newest:, :]]),
             lags=joined([self.lags[kept:], lags[newest:]]),
         )
 
-    def retuned(self, error_ratio: float, variance_ratio: float) -> Self:
-        """Return the scores after a tuning that changed errors and variances by these ratios, without the noise."""
-        return type(self)(self.errors * error_ratio, self.variances * variance_ratio, self.noises, self.lags)
+    def retuned(self, errors: np.ndarray, variances: np.ndarray, noises: np.ndarray) -> Self:
+        """Return the scores after a tuning that multiplied errors, variances and noises by these (q,); no noise."""
+        e, v, n = (asarray_like(ratio, self.errors)[None, :] for ratio in (errors, variances, noises))
+        return type(self).of(self.errors * e, self.variances * v, self.noises * n, self.lags)
 
     def merge(self, other: Self) -> Self:
         """Return the scores of both streams, these taken as the newer."""
@@ -152,11 +162,11 @@ class Scores:
         return replace(both, sums=self.sums, weight=self.weight, unit=self.unit)
 
     def reach(
-        self, probability: float, noise: float, freedom: float = math.inf, rows: float = math.inf
+        self, probability: float, noise: np.ndarray, freedom: float = math.inf, rows: float = math.inf
     ) -> Array:
         """Return how many standard deviations the central interval of that probability reaches; shape (q,).
 
-        `noise` is the present variance; `freedom` the degrees of freedom of Student's t, which is used while there are
+        `noise` (q,) is the present one; `freedom` the degrees of freedom of Student's t, which is used while there are
         few scores. The weight of a score decays with its age, and is reduced by m/n if the model had learned m rows
         then and has learned n `rows` now.
         """
@@ -164,8 +174,8 @@ class Scores:
         out = zeros((self.errors.shape[1],), self.errors) + student(probability, freedom)
         if w < MIN_SCORES:
             return out
-        noises = xp.where(self.noises < noise, self.noises, xp.zeros_like(self.noises) + noise)
-        values = self.errors / xp.sqrt(self.variances + noises)[:, None]
+        now = xp.zeros_like(self.noises) + asarray_like(noise, self.noises)[None, :]
+        values = self.errors / xp.sqrt(self.variances + xp.minimum(self.noises, now))
         age = np.arange(w)[::-1]
         known = max(rows, w)
         weights = np.exp(-age / DECAY) * np.maximum(1.0 - (age + to_host(self.lags)) / known, 1.0 / known)
@@ -213,11 +223,12 @@ def score_ahead(
     if late is None:
         return scores.add(kept(error), kept(variance), state.noise)
     late = late.only(slice(newest, None))
-    said = late.known & xp.isfinite(late.variance[:, 0])
+    said = late.known[:, None] & xp.isfinite(late.variance)
+    now = xp.zeros_like(variance) + asarray_like(state.noise, variance)[None, :]
     answered = (
         xp.where(late.known[:, None], z - late.mean, error),
-        xp.where(said, late.variance[:, 0], variance),
-        xp.where(said, late.noise[:, 0], xp.zeros_like(variance) + state.noise),
+        xp.where(said, late.variance, variance),
+        xp.where(said, late.noise, now),
         late.lag,
     )
     return scores.add(kept(error), kept(variance), state.noise, tuple(kept(part) for part in answered))
@@ -230,7 +241,7 @@ def chosen_to_score(n: int, fresh: Array | None, X: Array, seed: tuple[int, ...]
     return index(np.sort(rows).tolist(), X)
 
 
-def larger(some: Scores, others: Scores, noise: float) -> Scores:
+def larger(some: Scores, others: Scores, noise: np.ndarray) -> Scores:
     """Return the scores by which 90 % intervals are longer, summed over outputs; `others` where some are few."""
     if some.count < MIN_SCORES:
         return others
@@ -238,8 +249,15 @@ def larger(some: Scores, others: Scores, noise: float) -> Scores:
     return some if bool(mine > theirs) else others
 
 
-def rescaled(scores: Scores, old: LeftOut | None, new: LeftOut | None) -> Scores:
-    """Return the scores as a retuned model would have them, by leave-one-out errors of the old and the new one."""
+def rescaled(
+    scores: Scores, old: LeftOut | None, new: LeftOut | None, factors: np.ndarray | None = None
+) -> Scores:
+    """Return the scores as a retuned model would have them, by leave-one-out errors of the old and the new one.
+
+    `factors` (q,) is what the tuning multiplied targets by; None where they stayed.
+    """
+    units = np.ones(scores.errors.shape[1]) if factors is None else factors
     if old is None or new is None or min(old.error.shape[0], new.error.shape[0]) <= STILL:
-        return scores.retuned(1.0, 1.0)
-    return scores.retuned(new.typical_error / old.typical_error, new.typical_variance / old.typical_variance)
+        return scores.retuned(units, units**2, units**2)
+    errors, variances = new.typical_error / old.typical_error, new.typical_variance / old.typical_variance
+    return scores.retuned(errors, variances, units**2)

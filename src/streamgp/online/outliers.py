@@ -134,10 +134,10 @@ class Outliers:
     def _surprising(self, batch: Batch, state: State, targets: TargetScaling) -> np.ndarray:
         """Return whether each target lies more than `limit` prior deviations from its prediction; (b,)."""
         # Of the prior: a precise model is easily surprised, and may be so by a change that it ought to learn.
-        prior = np.sqrt(np.abs(to_host(state.kernel.diag(batch.X))) + state.noise)
+        prior = np.sqrt(np.abs(to_host(state.kernel.diag(batch.X)))[:, None] + state.noise[None, :])
         with np.errstate(over="ignore"):
             away = np.abs(to_host(targets.scaled(batch.y) - predict_in_chunks(state, batch.X).mean))
-        return np.asarray(~(away <= (self.limit or 0.0) * prior[:, None]).all(axis=1))
+        return np.asarray(~(away <= (self.limit or 0.0) * prior).all(axis=1))
 
     def merge(self, other: Self) -> Self:
         """Return the guard of both streams."""

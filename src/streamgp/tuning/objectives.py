@@ -41,16 +41,19 @@ class Value:
     Attributes
     ----------
     value : float
-    gradient : (p + 1,)
-        By the kernel's theta and the logarithm of the noise.
+    gradient : (p + 1,) or (p + q,)
+        By the kernel's theta and the logarithm of the noise, or of each output's.
     held_out : float
         How well rows are predicted from all others: the mean log density of each, or −½ log of the mean squared error
         where that is not defined (indefinite kernel) or not known (statistics; generalised cross-validation).
+    amplitudes : (q,) or None
+        The factors of kernel and noise by which each output has most evidence; None where all have one amplitude.
     """
 
     value: float
     gradient: np.ndarray
     held_out: float
+    amplitudes: np.ndarray | None = None
 
 
 class Objective(Protocol):
@@ -61,10 +64,10 @@ class Objective(Protocol):
         """Rows times outputs."""
 
     @property
-    def target_variance(self) -> float:
-        """The mean variance of the targets."""
+    def noise_size(self) -> float:
+        """What the noise is measured in: the mean variance of the targets."""
 
-    def __call__(self, kernel: Kernel, noise: float) -> Value:
+    def __call__(self, kernel: Kernel, noise: float | np.ndarray) -> Value:
         """Evaluate; raises NumericalError where the objective is not defined."""
 
 
@@ -85,12 +88,13 @@ class SampleObjective:
         return self.y.size
 
     @property
-    def target_variance(self) -> float:
+    def noise_size(self) -> float:
         """See Objective."""
         return float(self.y.var(axis=0).mean())
 
-    def __call__(self, kernel: Kernel, noise: float) -> Value:
+    def __call__(self, kernel: Kernel, noise: float | np.ndarray) -> Value:
         """See Objective."""
+        noise = float(np.ravel(noise)[0])
         fit = _Fit(self.X, self.y, kernel, noise)
         held_out = fit.held_out(self.kind)
         value, W = {"evidence": fit.evidence, "loo": fit.loo, "training_error": fit.training_error}[
@@ -195,14 +199,14 @@ class StatisticsObjective:
         return self.count * int(self.moment.shape[1])
 
     @property
-    def target_variance(self) -> float:
+    def noise_size(self) -> float:
         """See Objective; the mean square."""
         return self.energy / self.observations
 
-    def __call__(self, kernel: Kernel, noise: float) -> Value:
+    def __call__(self, kernel: Kernel, noise: float | np.ndarray) -> Value:
         """See Objective; for an affine kernel."""
         amounts = cast(Affine, kernel).amounts
-        point = _Weights(self, amounts, noise)
+        point = _Weights(self, amounts, float(np.ravel(noise)[0]))
         found = {"evidence": point.evidence, "loo": point.loo, "training_error": point.training_error}
         value, by_feature, by_noise = found[self.kind]()
         by_weight = np.bincount(self.parts, weights=by_feature, minlength=amounts.size)

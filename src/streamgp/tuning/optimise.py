@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.optimize
 
+from ..gp.outputs import per_output, typical
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
 from .objectives import Objective, SampleObjective, Value
+from .several import NOISE_OVER_AMPLITUDE, SeveralOutputs
 from .start import NOISE_SHARE
 
 # Standard deviation of the prior on the logarithm of each hyperparameter about its start.
@@ -48,14 +50,28 @@ class Search:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken"."""
+    """Hyperparameters after a tuning: the old ones unless `verdict` is "taken".
+
+    Attributes
+    ----------
+    kernel : Kernel
+    noise : (q,)
+    amplitudes : (q,) or None
+        What the targets' variances are to be divided by to fit kernel and noise; None where they stay.
+    """
 
     kernel: Kernel
-    noise: float
+    noise: np.ndarray
     verdict: str
     before: float = math.nan
     after: float = math.nan
     evaluations: int = 0
+    amplitudes: np.ndarray | None = None
+
+    @property
+    def factors(self) -> np.ndarray | None:
+        """What targets are to be multiplied by to have the amplitude of the kernel, (q,); None where they stay."""
+        return None if self.amplitudes is None or self.verdict != TAKEN else self.amplitudes**-0.5
 
 
 def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
@@ -66,16 +82,25 @@ def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
 
 
 def tune_on_rows(
-    kernel: Kernel, noise: float, X: np.ndarray, y: np.ndarray, *, kind: str, search: Search
+    kernel: Kernel, noise: float | np.ndarray, X: np.ndarray, y: np.ndarray, *, kind: str, search: Search
 ) -> Tuned:
-    """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict."""
-    verdict = nothing_to_learn(X, y)
+    """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict.
+
+    The evidence of several outputs is that of an amplitude and a noise for each; other objectives, and a noise that is
+    given, have one noise for all.
+    """
+    verdict, noise = nothing_to_learn(X, y), per_output(noise, y.shape[1])
     if verdict:
         return Tuned(kernel, noise, verdict)
-    objective = SampleObjective(X, _without_outliers(y), kind)
-    starts = _starts(
-        kernel, search.centre, NOISE_SHARE * objective.target_variance if search.tune_noise else noise
-    )
+    y = _without_outliers(y)
+    if y.shape[1] > 1 and kind == "evidence" and search.tune_noise and kernel.positive_semidefinite:
+        several = SeveralOutputs(X, y, float(np.mean(kernel.diag(X))))
+        thetas = [kernel.theta, *_starts(kernel, search.centre)]
+        starts = [(theta, several.best_noises(kernel.with_theta(theta), noise)) for theta in thetas]
+        return tune(several, kernel, noise, search, starts)
+    objective = SampleObjective(X, y, kind)
+    start = np.array([NOISE_SHARE * objective.noise_size]) if search.tune_noise else noise
+    starts = [(theta, start) for theta in _starts(kernel, search.centre)]
     return tune(objective, kernel, noise, search, starts)
 
 
@@ -86,12 +111,12 @@ def _without_outliers(y: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(y, middle - reach, middle + reach))
 
 
-def _starts(kernel: Kernel, centre: np.ndarray, noise: float) -> list[np.ndarray]:
-    """Return other places to start from, theta and log noise: shorter length-scales, for kernels that have them."""
+def _starts(kernel: Kernel, centre: np.ndarray) -> list[np.ndarray]:
+    """Return other thetas to start from: shorter length-scales, for kernels that have them."""
     if not (isinstance(kernel, Scaled) and isinstance(kernel.kernel, SquaredExponential | Matern)):
         return []
     lengths = np.append(0.0, np.ones(centre.size - 1))
-    return [np.append(centre + math.log(factor) * lengths, math.log(noise)) for factor in STARTS]
+    return [centre + math.log(factor) * lengths for factor in STARTS]
 
 
 class _PenalisedObjective:
@@ -108,41 +133,53 @@ class _PenalisedObjective:
         return len(self._known)
 
     def at(self, place: np.ndarray) -> Value | None:
-        """Evaluate theta and log noise (p + 1,); None where the objective is not defined."""
+        """Evaluate theta and log noises; None where the objective is not defined."""
         key = place.tobytes()
         if key not in self._known:
             try:
-                now = self._objective(self._kernel.with_theta(place[:-1]), math.exp(place[-1]))
+                now = self._objective(*self.hyperparameters(place))
                 defined = math.isfinite(now.value) and bool(np.isfinite(now.gradient).all())
                 self._known[key] = now if defined else None
             except (ArithmeticError, np.linalg.LinAlgError):  # NumericalError is one, and so is an overflow
                 self._known[key] = None
         return self._known[key]
 
+    def hyperparameters(self, place: np.ndarray) -> tuple[Kernel, np.ndarray]:
+        """Return kernel and noises of a place."""
+        p = self._centre.size
+        return self._kernel.with_theta(place[:p]), np.array([math.exp(value) for value in place[p:]])
+
     def loss(self, place: np.ndarray) -> tuple[float, np.ndarray]:
         """Return what is minimised, and its gradient."""
-        now, away = self.at(place), place[:-1] - self._centre
+        p = self._centre.size
+        now, away = self.at(place), place[:p] - self._centre
         if now is None:
             return 1e10, np.zeros_like(place)
-        pull = np.append(self._strength * away, 0.0)
+        pull = np.append(self._strength * away, np.zeros(place.size - p))
         return float(0.5 * self._strength * (away**2).sum()) - now.value, pull - now.gradient
 
 
 def tune(
-    objective: Objective, kernel: Kernel, noise: float, search: Search, starts: list[np.ndarray] | None = None
+    objective: Objective,
+    kernel: Kernel,
+    noise: float | np.ndarray,
+    search: Search,
+    starts: list[tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> Tuned:
-    """Maximise an objective less the prior over the kernel's theta and log noise, from the present values.
+    """Maximise an objective less the prior over the kernel's theta and log noise (q,), from the present values.
 
-    `starts` are other places to start from if one is clearly better.
+    `starts` are other thetas and noises to start from if one is clearly better.
     """
-    limits = _limits(noise, search, objective.target_variance)
+    noise, separate = np.atleast_1d(noise), isinstance(objective, SeveralOutputs)
+
+    def place_of(theta: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        return np.append(theta, [math.log(value) for value in (noise if separate else [typical(noise)])])
+
+    limits = _limits(place_of(kernel.theta, noise), search, objective)
     low, high = np.array(limits).T
-    land, first = (
-        _PenalisedObjective(objective, kernel, search.centre),
-        np.append(kernel.theta, math.log(noise)),
-    )
+    land, first = _PenalisedObjective(objective, kernel, search.centre), place_of(kernel.theta, noise)
     # The present values may lie out of bounds themselves.
-    places = [np.clip(place, low, high) for place in (first, *(starts or []))]
+    places = [np.clip(place, low, high) for place in (first, *(place_of(*start) for start in starts or []))]
     losses = [land.loss(place)[0] for place in places]
     found = scipy.optimize.minimize(
         land.loss,
@@ -152,29 +189,34 @@ def tune(
         bounds=limits,
         options={"maxiter": search.steps, "maxfun": 2 * search.steps},
     ).x
-    return _accepted(land, kernel, noise, found, whole=search.steps <= FEW_STEPS)
+    if isinstance(objective, SeveralOutputs):
+        # What was all noise under the first length-scales need not be so under these.
+        tuned_kernel, noises = land.hyperparameters(found)
+        other = np.clip(place_of(tuned_kernel.theta, objective.best_noises(tuned_kernel, noises)), low, high)
+        found = other if land.loss(other)[0] < land.loss(found)[0] else found
+    tuned = _accepted(land, first, found, whole=search.steps <= FEW_STEPS)
+    if tuned.verdict != TAKEN:
+        return replace(tuned, kernel=kernel, noise=noise)
+    return replace(tuned, noise=per_output(tuned.noise, noise.size))
 
 
-def _limits(noise: float, search: Search, size: float) -> list[tuple[float, float]]:
-    """Return the range of theta and log noise; `size` is the variance of the targets."""
+def _limits(place: np.ndarray, search: Search, objective: Objective) -> list[tuple[float, float]]:
+    """Return the range of theta and log noises about the present values."""
     low, high = (math.log(bound) for bound in search.bounds)
-    limits = [(c + low, c + high) for c in search.centre]
-    at = math.log(noise)
+    limits, noises = [(c + low, c + high) for c in search.centre], place[search.centre.size :].tolist()
     if not search.tune_noise:
-        return [*limits, (at, at)]
-    floor, ceiling = (math.log(max(share * size, 1e-290)) for share in NOISE_BOUNDS)
-    return [*limits, (min(floor, at), max(ceiling, at))]
+        return [*limits, *((at, at) for at in noises)]
+    shares = NOISE_OVER_AMPLITUDE if isinstance(objective, SeveralOutputs) else NOISE_BOUNDS
+    floor, ceiling = (math.log(max(share * objective.noise_size, 1e-290)) for share in shares)
+    return [*limits, *((min(floor, at), max(ceiling, at)) for at in noises)]
 
 
-def _accepted(
-    land: _PenalisedObjective, kernel: Kernel, noise: float, found: np.ndarray, *, whole: bool
-) -> Tuned:
+def _accepted(land: _PenalisedObjective, first: np.ndarray, found: np.ndarray, *, whole: bool) -> Tuned:
     """Take the whole step, or as much of it as makes neither the objective nor the held-out error worse."""
-    first = np.append(kernel.theta, math.log(noise))
     before, end = land.at(first), land.at(found)
     if before is None or end is None:
         verdict = "failed: the objective is not defined here"
-        return Tuned(kernel, noise, verdict, evaluations=land.evaluations)
+        return Tuned(*land.hyperparameters(first), verdict, evaluations=land.evaluations)
     for share in (1.0,) if whole else (1.0, 0.5, 0.25, 0.125):
         place = found if share == 1.0 else first + share * (found - first)
         after = land.at(place)
@@ -183,7 +225,8 @@ def _accepted(
         elif after.held_out < before.held_out:
             verdict = "kept: the held-out error would be worse"
         else:
-            tuned = kernel.with_theta(place[:-1])
-            noise = math.exp(place[-1])
-            return Tuned(tuned, noise, TAKEN, before.value, after.value, evaluations=land.evaluations)
-    return Tuned(kernel, noise, verdict, before.value, end.value, evaluations=land.evaluations)
+            kernel, noise = land.hyperparameters(place)
+            values = (before.value, after.value, land.evaluations)
+            return Tuned(kernel, noise, TAKEN, *values, amplitudes=after.amplitudes)
+    kernel, noise = land.hyperparameters(first)
+    return Tuned(kernel, noise, verdict, before.value, end.value, land.evaluations)

@@ -49,6 +49,10 @@ class Reservoir:
         kept = np.array([r.tobytes() not in gone for r in np.hstack([self.X, self.y])], dtype=bool)
         return replace(self, X=self.X[kept], y=self.y[kept], keys=self.keys[kept])
 
+    def rescaled(self, factors: np.ndarray) -> Self:
+        """Return the sample with targets multiplied by `factors` (q,)."""
+        return replace(self, y=self.y * factors)
+
     def cleared(self) -> Self:
         """Return the sample of no rows."""
         return replace(self, X=self.X[:0], y=self.y[:0], keys=self.keys[:0], seen=0, favour=0.0)

@@ -29,6 +29,7 @@ class Start:
         The model sees (y − offset)/scale.
     kernel : Kernel
     noise : float
+        Of every output.
     """
 
     offset: np.ndarray

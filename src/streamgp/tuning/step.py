@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
+
 from ..errors import NumericalError
 from ..kernels import Kernel
 from ..methods import State
@@ -14,18 +16,22 @@ from .optimise import TAKEN, Search, Tuned, nothing_to_learn, tune, tune_on_rows
 from .reservoir import Reservoir
 
 # Makes the state of other hyperparameters.
-Change: TypeAlias = Callable[[Kernel, float], State]
+Change: TypeAlias = Callable[[Kernel, np.ndarray], State]
 
 
 def tune_on_sample(
     state: State, sample: Reservoir, kind: str, search: Search, change: Change
 ) -> tuple[State, Tuned]:
-    """Tune on the exact GP of a sample; return the state after it and the verdict. Raises nothing."""
+    """Tune on the exact GP of a sample; return the state after it and the verdict. Raises nothing.
+
+    The state has the targets that `Tuned.factors` says.
+    """
     tuned = tune_on_rows(state.kernel, state.noise, sample.X, sample.y, kind=kind, search=search)
     if tuned.verdict != TAKEN:
         return state, tuned
     try:
-        return change(tuned.kernel, tuned.noise), tuned
+        after = change(tuned.kernel, tuned.noise)
+        return after if tuned.factors is None else after.rescaled(tuned.factors), tuned
     except NumericalError as error:
         return state, replace(tuned, verdict=f"failed: {error}")
 

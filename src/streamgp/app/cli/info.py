@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ...regressor import load_with_more
-from ..report import short_kernel
+from ..report import noise_text, short_kernel
 from ..session import interval_factor
 from .display import first_names
 from .options import FILE, errors_as_messages
@@ -31,7 +31,7 @@ def info(model: Path) -> None:
         "method": f"{gp.method}, rank {gp.rank_}" + ("" if gp.rank == "auto" else f" of at most {gp.rank}"),
         "rows learned": f"{gp.n_samples_seen_:,}" + (f", {gp.n_refused_:,} refused" if gp.n_refused_ else ""),
         "kernel": short_kernel(gp.kernel_),
-        "noise": f"variance {gp.noise_:.4g}, of standardised targets",
+        "noise": f"variance {noise_text(gp.noise_)}, of standardised targets",
         "tr K left": f"{gp.trace_error_share_:.2%}",
         "features": first_names(feature_names(gp, more)) or f"{gp.n_features_in_} without names",
         "targets": first_names(target_names(gp, more)),
