@@ -106,3 +106,29 @@ def test_state_bytes_counts_the_arrays_of_the_model():
     model = gp.learner_.state
     at_least = sum(a.nbytes for a in (model.X, model.y, model.factor.U, model.factor.S))
     assert at_least <= state_bytes(gp) <= at_least + 10_000
+
+
+@pytest.mark.parametrize(("delay", "batch"), [(0, 20), (7, 20), (60, 20), (500, 20), (24, 1)])
+def test_a_delayed_label_is_learned_so_many_rows_later(delay, batch):
+    X, y = wave(160)
+    gp, twin = regressor(), regressor().partial_fit(X[:40], y[:40])
+    done = 40
+    for record, i in zip(
+        list(prequential(gp, X, y, batch_size=batch, first=40, delay=delay))[1:],
+        range(40, 160, batch),
+        strict=True,
+    ):
+        mean = twin.predict(X[i : i + batch], return_std=True)[0]
+        assert record.rmse == pytest.approx(np.sqrt(np.mean((y[i : i + batch] - mean) ** 2)))
+        if i + batch - delay > done:
+            twin.partial_fit(X[done : i + batch - delay], y[done : i + batch - delay])
+            done = i + batch - delay
+        assert record.rows_seen == done
+    assert gp.interval_factor(0.9) == twin.interval_factor(0.9)
+
+
+@pytest.mark.parametrize("delay", [-1, 2.5, True])
+def test_a_delay_out_of_range_is_refused_at_once(delay):
+    X, y = wave(20)
+    with pytest.raises(ParameterError, match="must be a whole number, 0 or more"):
+        prequential(regressor(), X, y, delay=delay)

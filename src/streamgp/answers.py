@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, asarray_like, diagonal_matrix, double, eps, namespace
+from ._arrays import Array, asarray_like, diagonal_matrix, double, eps, namespace, on_host
 from .errors import NegativeVarianceWarning, ParameterError
 from .learner import Learner
-from .methods import predict_in_chunks
+from .methods import Prediction, predict_in_chunks
+from .online.answered import NEWEST, AnswerMemory, keys_of
 from .parameters import check_probability
 
 
@@ -48,22 +49,55 @@ class Question:
         return 3 if self.interval is not None else 2 if self.std or self.cov else 1
 
 
-def answer(learner: Learner, X: Array, question: Question) -> Any:
-    """Return the mean at the rows of X (m, d), then std, or cov, or lower and upper end, where asked for."""
-    state, targets = learner.state, learner.targets
-    noise = asarray_like(0.0 * state.noise if question.latent else state.noise, targets.scale)[None, :]
+def answer(
+    learner: Learner, X: Array, question: Question, memory: AnswerMemory | None = None, ids: Any = None
+) -> Any:
+    """Return the mean at the rows of X (m, d), then std, or cov, or lower and upper end, where asked for.
+
+    What was answered is added to `memory`, under the ids (m,) of the rows where they are given.
+    """
+    keys = keys_of(X, ids, NEWEST) if memory is not None and on_host(X) else None
+    found = _predicted(learner, X, question)
+    reply = _told(learner, found, question)
+    if memory is not None and keys is not None:
+        told = (found.mean, found.variance, learner.state.noise)
+        mean, variance, noise = learner.targets.unscaled(*told, NEWEST)
+        memory.add(keys, mean, variance, noise, rows=learner.rows_seen)
+    return reply
+
+
+def _noise(learner: Learner, question: Question) -> Array:
+    """Return the noises (1, q) to add to variances; zeros where the function alone is asked for."""
+    noise = learner.state.noise
+    return asarray_like(0.0 * noise if question.latent else noise, learner.targets.scale)[None, :]
+
+
+def _predicted(learner: Learner, X: Array, question: Question) -> Prediction:
+    """Return the prediction of the function, variances not below zero; covariances are with noise unless latent."""
+    state = learner.state
     if question.cov:
         found, xp = state.predict(X, covariance=True), namespace(X)
         each = found.covariance or ()
         raw = xp.stack([xp.linalg.diagonal(covariance) for covariance in each], axis=1)
-        shift = _clipped(learner, X, raw) - raw + noise
-        covariances = [c + diagonal_matrix(shift[:, j]) for j, c in enumerate(each)]
-        return targets.undo_mean(found.mean), targets.undo_covariance(covariances)
+        variance = _clipped(learner, X, raw)
+        shift = variance - raw + _noise(learner, question)
+        covariances = tuple(c + diagonal_matrix(shift[:, j]) for j, c in enumerate(each))
+        return Prediction(found.mean, variance, covariances)
     found = predict_in_chunks(state, X, variance=question.n_arrays > 1)
-    mean = targets.undo_mean(found.mean)
     if found.variance is None or question.n_arrays == 1:
+        return Prediction(found.mean)
+    return Prediction(found.mean, _clipped(learner, X, found.variance))
+
+
+def _told(learner: Learner, found: Prediction, question: Question) -> Any:
+    """Return the answer in the units and the shape of the targets."""
+    targets = learner.targets
+    mean = targets.undo_mean(found.mean)
+    if found.variance is None:
         return mean
-    std = targets.undo_std(_clipped(learner, X, found.variance) + noise)
+    if question.cov:
+        return mean, targets.undo_covariance(found.covariance or ())
+    std = targets.undo_std(found.variance + _noise(learner, question))
     if question.interval is None:
         return mean, std
     reach = learner.reach(question.interval, calibrated=question.calibrated and not question.latent)
@@ -78,7 +112,13 @@ def answer(learner: Learner, X: Array, question: Question) -> Any:
 def draw_samples(
     rng: np.random.RandomState, mean: np.ndarray, covariance: np.ndarray, n_samples: int
 ) -> np.ndarray:
-    """Return draws (m, n_samples) of the normal distribution of mean (m,) and covariance (m, m), singular or not."""
+    """Return draws (m, n_samples) of the normal distribution of mean (m,) and covariance (m, m), singular or not.
+
+    Of (m, q) and (m, m, q), one output after another: (m, q, n_samples).
+    """
+    if mean.ndim == 2:
+        each = (draw_samples(rng, mean[:, j], covariance[:, :, j], n_samples) for j in range(mean.shape[1]))
+        return np.stack(list(each), axis=1)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(mean[:, None] + root @ rng.standard_normal((mean.shape[0], n_samples)))
@@ -109,6 +149,6 @@ def _clipped(learner: Learner, X: Array, variance: Array) -> Array:
             f"{negative} of {variance.shape[0]} predicted variances were negative, the lowest "
             f"{float(xp.min(variance)):g}, and were set to zero: {reason}",
             NegativeVarianceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return xp.where(variance < 0, xp.zeros_like(variance), variance)

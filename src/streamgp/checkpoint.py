@@ -37,7 +37,7 @@ from .methods import (
     weighted,
 )
 from .methods.base import Recent
-from .online import calibration, history, outliers
+from .online import answered, calibration, history, outliers
 from .tuning import reservoir, schedule
 
 MAGIC = b"STREAMGP"
@@ -50,7 +50,7 @@ _CLASSES: dict[str, type] = {
     for cls in (
         Learner, FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores,
-        history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
+        answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, panels.Chain, panels.Panel, recursive.RecursiveState,
         spectral.SpectralState, spectral.SpectralConfig,

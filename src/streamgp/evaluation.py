@@ -61,7 +61,13 @@ class Record:
 
 
 def prequential(
-    gp: StreamingGPRegressor, X: Any, y: Any, batch_size: int = 100, first: int | None = None
+    gp: StreamingGPRegressor,
+    X: Any,
+    y: Any,
+    batch_size: int = 100,
+    first: int | None = None,
+    *,
+    delay: int = 0,
 ) -> Iterator[Record]:
     """Yield a record for each batch, which is predicted first and then learned with its targets.
 
@@ -74,8 +80,13 @@ def prequential(
         Rows per batch.
     first : int, optional
         Rows of the first batch. Default: batch_size.
+    delay : int
+        Rows until a target is known: when a batch has been predicted, all rows but the last `delay` are learned. A
+        first batch that is not predicted is learned at once; targets that come after the last batch are not learned.
     """
-    return _records(gp, *_checked(X, y, batch_size, first), labelled=True)
+    if not isinstance(delay, Integral) or isinstance(delay, bool) or delay < 0:
+        raise ParameterError(f"delay={delay!r} must be a whole number, 0 or more")
+    return _records(gp, *_checked(X, y, batch_size, first), labelled=True, delay=int(delay))
 
 
 def self_training(
@@ -104,8 +115,9 @@ def _checked(X: Any, y: Any, batch_size: int, first: int | None) -> tuple[Any, A
 
 
 def _records(
-    gp: StreamingGPRegressor, X: Any, y: Any, batches: list[slice], *, labelled: bool
+    gp: StreamingGPRegressor, X: Any, y: Any, batches: list[slice], *, labelled: bool, delay: int = 0
 ) -> Iterator[Record]:
+    done = 0
     for batch, part in enumerate(batches):
         rows, targets = X[part, ...], y[part, ...]
         rmse = nlpd = coverage = None
@@ -115,9 +127,12 @@ def _records(
             reach = _host(gp.interval_factor(0.9))
             mean, std = gp.predict(rows, return_std=True)
         predicted = time.perf_counter()
-        gp.partial_fit(rows, targets if labelled or not fitted else mean)
+        known = slice(done, max(done, part.stop - delay) if fitted else part.stop)
+        outcome, done = None, known.stop
+        if known.stop > known.start:
+            gp.partial_fit(X[known, ...], y[known, ...] if labelled or not fitted else mean)
+            outcome = gp.tuning_
         learned = time.perf_counter()
-        outcome = gp.tuning_
         tuned = outcome.seconds if outcome else 0.0
         if fitted:
             rmse, nlpd, coverage = score(_host(targets), _host(mean), _host(std), reach)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays import Array, copied, one_blas_thread
 from .kernels import Kernel
 from .learner import Learner
+from .online.answered import AnswerMemory
 from .parameters import MERGEABLE, check_probability
 from .tuning.schedule import Outcome
 
@@ -18,6 +20,12 @@ class LearnedAttributes:
     """What StreamingGPRegressor tells about what it has learned."""
 
     _learner: Learner | None = None
+    _answered: AnswerMemory | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        # A copy goes on by itself: it must not take answers out of this regressor's memory.
+        return state if self._answered is None else {**state, "_answered": copy.copy(self._answered)}
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._learner is not None

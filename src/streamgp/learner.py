@@ -26,6 +26,7 @@ from .kernels import Kernel
 from .methods import MergeableState, State, empty_state
 from .methods.factory import gathers
 from .online import calibration
+from .online.answered import Late
 from .online.calibration import Scores
 from .online.history import Ledger, Repeats
 from .online.outliers import Outliers
@@ -149,9 +150,10 @@ class Learner:
             tuned = tuned._tuned(None, 0, tuned.sample)
         return tuned._scored_again(X, z, fresh)
 
-    def update(self, batch: Batch) -> Self:
+    def update(self, batch: Batch, late: Late | None = None) -> Self:
         """Test, then train: score each row by the prediction made before it, then learn it.
 
+        `late` is what earlier models answered for rows whose labels come only now.
         Hyperparameters are tuned before the batch is learned, so that it is learned with the new ones; weights that
         are tuned on statistics, after it.
         """
@@ -160,10 +162,11 @@ class Learner:
         outliers = self.outliers
         if self.settings.guard is not None:
             outliers, batch = outliers.screen(batch, self.state, self.targets)
+            late = None if late is None else late.only(~outliers.refused)
             if not batch.X.shape[0]:
                 return replace(self, outliers=outliers)
         X, z = batch.X, self.targets.apply(batch.y, deferred=True)
-        tested, fresh = self._tested(X, z)
+        tested, fresh = self._tested(X, z, None if late is None else late.standardised(self.targets))
         ahead = tested._aged(batch, outliers)
         due = ahead._is_due(X.shape[0])
         on_statistics = due and self.state.weight_statistics is not None
@@ -187,7 +190,7 @@ class Learner:
         chosen = families_of(self.settings.kernel) and self.settings.noise == "auto"
         return state.adapted(horizon, self.rows_seen) if chosen else state
 
-    def _tested(self, X: Array, z: Array) -> tuple[Self, Array | None]:
+    def _tested(self, X: Array, z: Array, late: Late | None) -> tuple[Self, Array | None]:
         """Score rows X (b, d), z (b, q) before they are learned; and find those that are not repeats."""
         # On a device predicting has to be waited for: not every batch is scored.
         device = is_foreign(X)
@@ -196,7 +199,7 @@ class Learner:
         repeats, fresh = self.repeats.after(X, self.rows_seen)
         # Such a batch changes the model too much for old scores: only those of this batch are kept.
         before = self.scores.emptied() if self._batch_dominates(X, fresh) else self.scores
-        scores = calibration.score_ahead(before, self.state, X, z, fresh)
+        scores = calibration.score_ahead(before, self.state, X, z, fresh, late)
         return replace(self, repeats=repeats, scores=scores), fresh
 
     def _batch_dominates(self, X: Array, fresh: Array | None) -> bool:

@@ -20,6 +20,7 @@ from .errors import CheckpointError, InputError, InputTypeError
 from .learned import LearnedAttributes
 from .learner import Learner
 from .locking import writing
+from .online.answered import AnswerMemory, Answers, scoring
 from .parameters import DECLARED, Settings
 
 
@@ -167,12 +168,14 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn X (n, d) and y (n,) or (n, q)."""
         with writing(self):
-            self._learner = self._begun(X, y)
+            self._begin(X, y)
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, *, ids: Any = None) -> Self:
         """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
 
+        Rows that `predict` has answered are scored by what it answered, however late their labels come. A row is
+        known again by its values, or by its id, (b,), if ids were given to both.
         Raises with the model unchanged: the next learner is built whole, then assigned at once. Arguments of the
         constructor that were changed since the first batch take effect at the next `fit`; `forgetting`, `tune`,
         `objective`, `initial_batches` and `bounds` at once: `gp.set_params(tune="none")` keeps what was found.
@@ -182,7 +185,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         with writing(self):
             learner = self._learner
             if learner is None:
-                self._learner = self._begun(X, y)
+                self._begin(X, y)
                 return self
             learner = replace(learner, settings=learner.settings.followed(self))
             if not isinstance(X, np.ndarray) and dask.is_lazy(X):
@@ -190,12 +193,12 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
                 return self
             deferred = learner.first is None and learner.settings.guard is None
             batch = check_batch(X, y, learner.columns, learner.like, deferred=deferred)
-            with one_blas_thread(batch.X):
-                self._learner = learner.update(batch)
+            with one_blas_thread(batch.X), scoring(self._answered, batch.X, ids, learner.rows_seen) as late:
+                self._learner = learner.update(batch, late)
         return self
 
-    def _begun(self, X: Any, y: Any) -> Learner:
-        """Return the learner of the first rows."""
+    def _begin(self, X: Any, y: Any) -> None:
+        """Learn the first rows."""
         # A seed from a copy: a batch that is refused further on must not move the user's generator.
         settings = Settings.of(self, seed_of(copy.deepcopy(self.random_state)))
         if dask.is_lazy(X):
@@ -205,7 +208,9 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
             with one_blas_thread(batch.X):
                 learner = Learner.begin(settings, batch)
         seed_of(self.random_state)
-        return learner
+        self._learner = learner
+        # After the learner: a thread that reads it before the learner has no answers of other outputs.
+        self._answered = AnswerMemory(Answers.none(learner.targets.n_outputs))
 
     def learn_streams(self, streams: Sequence[tuple[Any, Any]]) -> Self:
         """Let each worker of a Dask cluster learn a stream of its own, then merge what all learned (pivoted, rgp).
@@ -271,6 +276,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         return_interval: float | None = None,
         latent: bool = False,
         calibrated: bool = True,
+        ids: Any = None,
     ) -> Any:
         """Predict new observations at the rows of X (m, d).
 
@@ -286,30 +292,27 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         calibrated : bool
             Conformal calibration on recent out-of-sample errors; False for the interval of the Gaussian process
             itself, which `latent` intervals always are.
+        ids : (m,), optional
+            By which `partial_fit` knows the rows again when their labels come, where the rows may be equal.
 
         Returns
         -------
         mean : (m,) or (m, q), then std, or cov, or lower and upper, where asked for
         """
         question = Question(return_std, return_cov, return_interval, latent, calibrated)
-        learner = self.learner_
+        memory, learner = self._answered, self.learner_
         if not isinstance(X, np.ndarray) and dask.is_lazy(X):
             return dask.predict(learner, X, question)
         X = check_rows(X, learner.columns, learner.like)
         with one_blas_thread(X):
-            return answer(learner, X, question)
+            return answer(learner, X, question, memory, ids)
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, *, latent: bool = False
     ) -> np.ndarray:
         """Draw new observations at the rows of X (m, d); shape (m, n_samples) or (m, q, n_samples)."""
         mean, covariance = (to_host(v) for v in self.predict(X, return_cov=True, latent=latent))
-        rng = check_random_state(random_state)
-        if mean.ndim == 1:
-            return draw_samples(rng, mean, covariance, n_samples)
-        return np.stack(
-            [draw_samples(rng, mean[:, j], covariance[:, :, j], n_samples) for j in range(mean.shape[1])], 1
-        )
+        return draw_samples(check_random_state(random_state), mean, covariance, n_samples)
 
     # Keeping
 
@@ -319,15 +322,11 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         Going on after `load` equals never having stopped, bit for bit. `more` is kept beside it: numbers, texts,
         tuples, dictionaries. Models that learned NumPy arrays only.
         """
-        learner = self.learner_
-        settings = learner.settings.saveable()
-        mine = Settings(**{name: getattr(self, name) for name in DECLARED}).saveable()
-        changed = {
-            n: getattr(mine, n) for n in DECLARED if getattr(self, n) is not getattr(learner.settings, n)
-        }
-        checkpoint.write(
-            path, {"changed": changed, "learner": replace(learner, settings=settings), "more": more}
-        )
+        learner, answered = self.learner_, self._answered and self._answered.kept
+        used, mine = learner.settings, Settings(**{name: getattr(self, name) for name in DECLARED}).saveable()
+        changed = {n: getattr(mine, n) for n in DECLARED if getattr(self, n) is not getattr(used, n)}
+        content = {"learner": replace(learner, settings=used.saveable()), "answered": answered}
+        checkpoint.write(path, {"changed": changed, **content, "more": more})
 
 
 def load(path: str | os.PathLike[str]) -> StreamingGPRegressor:
@@ -339,12 +338,12 @@ def load_with_more(path: str | os.PathLike[str]) -> tuple[StreamingGPRegressor, 
     """Read a regressor and what was kept beside it."""
     content = checkpoint.read(path)
     try:
-        learner, more = content["learner"], dict(content["more"])
+        learner, answered, more = content["learner"], content["answered"], dict(content["more"])
         learned_with = {name: getattr(learner.settings, name) for name in DECLARED}
         gp = StreamingGPRegressor(**(learned_with | content["changed"]), random_state=learner.settings.seed)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} does not hold a regressor: {error}") from error
     if not isinstance(learner, Learner):
         raise CheckpointError(f"{path} does not hold a regressor")
-    gp._learner = learner
+    gp._learner, gp._answered = learner, answered and AnswerMemory(answered)
     return gp, more

@@ -42,6 +42,10 @@ class TargetScaling:
         """Return (y − offset)/scale for y (n, q), unchecked."""
         return (y - self.offset[None, :]) / self.scale[None, :]
 
+    def scaled_variance(self, variance: Array) -> Array:
+        """Return variances (n, q) of targets in the units of the model."""
+        return variance / (self.scale**2)[None, :]
+
     def apply(self, y: Array, *, deferred: bool = False) -> Array:
         """Return standardised targets (n, q); raise InputError where sums of their squares would overflow.
 
@@ -62,6 +66,17 @@ class TargetScaling:
     def same_units(self, other: Self) -> bool:
         """Return whether offset and scale are equal."""
         return bool((self.offset == other.offset).all() and (self.scale == other.scale).all())
+
+    def unscaled(
+        self, mean: Array, variance: Array | None, noise: np.ndarray, rows: slice
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return mean, variance and noise of some rows in the units of the targets, each (m, q) on the host.
+
+        Variance and noise are NaN where there is no variance.
+        """
+        scale, told = to_host(self.scale), to_host(mean)[rows]
+        said = np.full(told.shape, np.nan) if variance is None else to_host(variance)[rows]
+        return told * scale + to_host(self.offset), said * scale**2, (0.0 * said + noise) * scale**2
 
     def undo_mean(self, mean: Array) -> Array:
         """Return means (m, q) in the units and shape of the targets."""

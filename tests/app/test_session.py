@@ -146,3 +146,40 @@ def test_a_column_of_text_must_be_ignored_and_rows_that_are_all_bad_are_an_error
     (tmp_path / "new.csv").write_text("a,b,c\n1,2,x\n")
     outcome = invoke("predict", tmp_path / "c.gp", tmp_path / "new.csv", "--on-error", "skip")
     assert outcome.exit_code == 1
+
+
+@pytest.mark.parametrize("delay", [0, 30, 170])
+def test_a_delayed_label_is_learned_so_many_lines_later(tmp_path, delay):
+    X, y = random_rows(400)
+    write_csv(tmp_path / "t.csv", 400)
+    X, y = (pd.read_csv(tmp_path / "t.csv").to_numpy()[:, part] for part in (slice(0, 3), 3))
+    more = ("--output", tmp_path / "o.csv", "--save", tmp_path / "m")
+    outcome = run(tmp_path / "t.csv", "--target", "y", "--rank", 30, "--batch", 20, "--delay", delay, *more)
+    assert outcome.exit_code == 0, outcome.output
+    gp, done = streamgp.StreamingGPRegressor("squared_exponential", rank=30, random_state=0), 0
+    for i in range(0, 400, 20):
+        if done:
+            gp.predict(X[i : i + 20], return_std=True)
+        if i + 20 - delay > done:
+            gp.partial_fit(X[done : i + 20 - delay], y[done : i + 20 - delay])
+            done = i + 20 - delay
+    saved = streamgp.load(tmp_path / "m")
+    assert saved.n_samples_seen_ == gp.n_samples_seen_ == 400 - delay
+    for a, b in zip(*(g.predict(X, return_interval=0.9) for g in (saved, gp)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_rows_that_wait_for_their_labels_are_resumed(tmp_path):
+    write_csv(tmp_path / "t.csv", 400)
+    whole = (tmp_path / "t.csv").read_text().splitlines(keepends=True)
+    common = ("--target", "y", "--rank", 20, "--batch", 20, "--delay", 50, "--resume")
+    for name, ends in (("once", [401]), ("twice", [201, 401])):
+        for end in ends:
+            (tmp_path / "t.csv").write_text("".join(whole[:end]))
+            outcome = run(tmp_path / "t.csv", *common, "--checkpoint", tmp_path / name)
+            assert outcome.exit_code == 0, outcome.output
+    once, twice = (streamgp.load(tmp_path / name) for name in ("once", "twice"))
+    assert once.n_samples_seen_ == twice.n_samples_seen_ == 350
+    X = random_rows(50, 5)[0]
+    for a, b in zip(*(g.predict(X, return_interval=0.9) for g in (once, twice)), strict=True):
+        np.testing.assert_array_equal(a, b)

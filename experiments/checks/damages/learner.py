@@ -13,9 +13,16 @@ DAMAGES = [
     Damage(
         "7 a refusal changes nothing",
         "src/streamgp/regressor.py",
-        "self._learner = learner.update(batch)",
-        "self._learner = learner._aged(batch)\n                self._learner = learner.update(batch)",
+        "self._learner = learner.update(batch, late)",
+        "self._learner = learner._aged(batch)\n                self._learner = learner.update(batch, late)",
         "leaves_no_trace or bit_for_bit or out_of_range",
+    ),
+    Damage(
+        "14 what was answered is what is scored",
+        "src/streamgp/online/calibration.py",
+        "    if late is None:\n",
+        "    if True:\n",
+        "test_answered",
     ),
     Damage(
         "guard: targets",
@@ -84,8 +91,8 @@ DAMAGES = [
     Damage(
         "hostile 5 arguments",
         "src/streamgp/regressor.py",
-        "self._learner = learner.update(batch)",
-        'self.__dict__ = {**self.__dict__, "_learner": learner.update(batch)}',
+        "self._learner = learner.update(batch, late)",
+        'self.__dict__ = {**self.__dict__, "_learner": learner.update(batch, late)}',
         "stay_set",
     ),
     Damage(

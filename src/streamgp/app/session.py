@@ -65,6 +65,10 @@ class Session:
         Writes the checkpoint.
     every : int
         Rows between two checkpoints.
+    delay : int
+        How many rows later the label of a row is learned.
+    waiting : TableRows or None
+        Labelled rows to be learned then.
     first_bad : list of BadRow
     reasons : Counter
         Number of bad rows for each reason.
@@ -83,6 +87,8 @@ class Session:
     tally: Tally
     save: Callable[[Session], None] | None = None
     every: int = 10_000
+    delay: int = 0
+    waiting: TableRows | None = None
     first_bad: list[BadRow] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     latest: deque[np.ndarray] = field(default_factory=lambda: deque(maxlen=LATEST))
@@ -100,11 +106,11 @@ class Session:
         saved = self.tally.rows
         for batch in batches:
             if batch.line_numbers or batch.bad:
-                before = copy.copy(self.gp)
+                before = copy.copy(self.gp), self.waiting
                 try:
                     self._process(batch, learn)
                 except DataError:
-                    self.gp = before
+                    self.gp, self.waiting = before
                     raise
                 self.position = batch.position
             yield batch
@@ -141,7 +147,8 @@ class Session:
         else:
             prediction = RowPredictions.constant(len(batch.line_numbers), len(self.targets))
         labelled = np.isfinite(batch.y).all(axis=1)
-        not_learned = self._learn(batch, labelled) if learn and labelled.any() else []
+        due = self._due(batch, labelled)
+        not_learned = self._learn(due) if learn and due.line_numbers else []
         batch.bad.extend(not_learned)
         score = BatchScore()
         if fitted:
@@ -154,6 +161,20 @@ class Session:
         self.tally.unlabelled += int((~labelled).sum())
         self.latest.append(batch.X)
         return score
+
+    def _due(self, batch: TableRows, labelled: np.ndarray) -> TableRows:
+        """Return the labelled rows that came `delay` lines ago or earlier; the others wait."""
+        rows = _only(batch, labelled)
+        if not self.delay:
+            return rows
+        if self.waiting is not None:
+            X, y = (
+                np.concatenate([getattr(part, name) for part in (self.waiting, rows)]) for name in ("X", "y")
+            )
+            rows = TableRows(X, y, [*self.waiting.line_numbers, *rows.line_numbers])
+        due = np.array(rows.line_numbers, dtype=np.int64) <= batch.line_numbers[-1] - self.delay
+        self.waiting = _only(rows, ~due)
+        return _only(rows, due)
 
     def _predict(self, batch: TableRows) -> tuple[TableRows, RowPredictions]:
         """Return the rows that can be predicted, and their prediction; the others become bad rows."""
@@ -177,14 +198,11 @@ class Session:
             except (InputError, NumericalError) as error:
                 good[i] = False
                 batch.bad.append(self._bad_row(line, error, batch.X[i], batch.y[i]))
-        numbers = [line for line, fine in zip(batch.line_numbers, good, strict=True) if fine]
-        return replace(batch, X=batch.X[good], y=batch.y[good], line_numbers=numbers)
+        return _only(batch, good)
 
-    def _learn(self, batch: TableRows, labelled: np.ndarray) -> list[BadRow]:
+    def _learn(self, batch: TableRows) -> list[BadRow]:
         """Learn labelled rows, one at a time if they cannot be learned together; return those not learned."""
-        index = np.flatnonzero(labelled)
-        X, y = (batch.X, batch.y) if labelled.all() else (batch.X[index], batch.y[index])
-        numbers = [batch.line_numbers[i] for i in index]
+        X, y, numbers = batch.X, batch.y, batch.line_numbers
         bad: list[BadRow] = []
         try:
             bad += self._partial_fit(X, y, numbers)
@@ -239,6 +257,14 @@ class Session:
         if len(self.first_bad) < FIRST_BAD:
             self.first_bad.append(row)
         self.quarantine.add(row)
+
+
+def _only(batch: TableRows, mask: np.ndarray) -> TableRows:
+    """Return the rows of a batch for which the mask (b,) is true."""
+    if mask.all():
+        return batch
+    numbers = [line for line, wanted in zip(batch.line_numbers, mask, strict=True) if wanted]
+    return replace(batch, X=batch.X[mask], y=batch.y[mask], line_numbers=numbers)
 
 
 def interval_factor(gp: StreamingGPRegressor, level: float) -> float | np.ndarray:

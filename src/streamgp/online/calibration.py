@@ -27,6 +27,7 @@ from .._arrays import Array, asarray_like, index, joined, namespace, to_host, ze
 from ..gp.posterior import LeftOut
 from ..methods import State, predict_in_chunks
 from ..methods.rows import STILL
+from .answered import Late
 
 # Scores that are kept, and the age in rows at which the weight of a score is 1/e: 300 rows are an effective sample
 # size of 600, whose 90 % quantile has a coverage of 90 ± √(.9·.1/600) = ±1.2 %.
@@ -57,6 +58,8 @@ class Scores:
         |y − mean|, the newest last.
     variances, noises : (w, q)
         Of the function, without noise; and of the noise at that time.
+    lags : (w,)
+        Rows learned between the prediction and the label.
     sums : (5, q), weight : float
         Decayed sums of the regression of squared errors on the variance of the function, and number of rows.
     unit : (q,)
@@ -66,24 +69,26 @@ class Scores:
     errors: Array
     variances: Array
     noises: Array
+    lags: Array
     sums: np.ndarray
     weight: float
     unit: np.ndarray
 
     @classmethod
-    def of(cls, errors: Array, variances: Array, noises: Array) -> Self:
+    def of(cls, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
         """Return scores without the sums by which the noise is estimated."""
         q = int(errors.shape[1])
-        return cls(errors, variances, noises, np.zeros((5, q)), 0.0, np.zeros(q))
+        return cls(errors, variances, noises, lags, np.zeros((5, q)), 0.0, np.zeros(q))
 
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
         """Return the scores of no rows."""
-        return cls.of(*(zeros((0, n_outputs), like) for _ in range(3)))
+        none = zeros((0, n_outputs), like)
+        return cls.of(none, none, none, zeros((0,), like))
 
     def emptied(self) -> Self:
         """Return the scores of no rows."""
-        return type(self).of(self.errors[:0, :], self.variances[:0, :], self.noises[:0, :])
+        return type(self).of(self.errors[:0, :], self.variances[:0, :], self.noises[:0, :], self.lags[:0])
 
     @property
     def count(self) -> int:
@@ -105,8 +110,14 @@ class Scores:
         gamma = np.where(known, np.clip(slope / np.where(known, spread, 1.0), 0.0, 1.0), 1.0)
         return np.asarray(self.unit * (we - gamma * wv) / w)
 
-    def add(self, error: Array, variance: Array, noise: np.ndarray) -> Self:
-        """Add rows: errors y − mean (b, q), variances of the function (b, q), none below zero, and noises (q,)."""
+    def add(
+        self, error: Array, variance: Array, noise: np.ndarray, answered: tuple[Array, ...] | None = None
+    ) -> Self:
+        """Add rows: errors y − mean (b, q), variances of the function (b, q), none below zero, and noises (q,).
+
+        `answered`: errors, variances and noises (b, q) and lags (b,) of what was answered, where earlier models
+        answered some rows. These are the scores; the noise is estimated from what the present model predicts.
+        """
         xp, b = namespace(error), error.shape[0]
         if not b:
             return self
@@ -119,15 +130,17 @@ class Scores:
         w = xp.minimum((here + typical[None, :]) / (here + variance), asarray_like(1e8, variance)) ** 2
         share = variance / unit_here
         new = (w, w * share, w * share**2, w * squared, w * share * squared)
+        now = (error, variance, xp.zeros_like(variance) + here, zeros((b,), variance))
+        scored = now if answered is None else answered
         return replace(
-            self._joined(xp.abs(error), variance, xp.zeros_like(variance) + here),
+            self._joined(xp.abs(scored[0]), *scored[1:]),
             sums=fading * self.sums + to_host(xp.stack([xp.sum(v, axis=0) for v in new])),
             weight=fading * self.weight + b,
             unit=unit,
         )
 
-    def _joined(self, errors: Array, variances: Array, noises: Array) -> Self:
-        """Append errors, variances and noises, (b, q) each, and keep the last SCORES_KEPT."""
+    def _joined(self, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
+        """Append errors, variances and noises, (b, q) each, and lags (b,); keep the last SCORES_KEPT."""
         kept = max(0, self.count + errors.shape[0] - SCORES_KEPT)
         newest = max(0, errors.shape[0] - SCORES_KEPT)
         return replace(
@@ -135,17 +148,17 @@ class Scores:
             errors=joined([self.errors[kept:, :], errors[newest:, :]]),
             variances=joined([self.variances[kept:, :], variances[newest:, :]]),
             noises=joined([self.noises[kept:, :], noises[newest:, :]]),
+            lags=joined([self.lags[kept:], lags[newest:]]),
         )
 
     def retuned(self, errors: np.ndarray, variances: np.ndarray, noises: np.ndarray) -> Self:
         """Return the scores after a tuning that multiplied errors, variances and noises by these (q,); no noise."""
-        ratios = (asarray_like(ratio, self.errors)[None, :] for ratio in (errors, variances, noises))
-        now = (self.errors, self.variances, self.noises)
-        return type(self).of(*(values * ratio for values, ratio in zip(now, ratios, strict=True)))
+        e, v, n = (asarray_like(ratio, self.errors)[None, :] for ratio in (errors, variances, noises))
+        return type(self).of(self.errors * e, self.variances * v, self.noises * n, self.lags)
 
     def merge(self, other: Self) -> Self:
         """Return the scores of both streams, these taken as the newer."""
-        both = other._joined(self.errors, self.variances, self.noises)
+        both = other._joined(self.errors, self.variances, self.noises, self.lags)
         return replace(both, sums=self.sums, weight=self.weight, unit=self.unit)
 
     def reach(
@@ -164,7 +177,8 @@ class Scores:
         now = xp.zeros_like(self.noises) + asarray_like(noise, self.noises)[None, :]
         values = self.errors / xp.sqrt(self.variances + xp.minimum(self.noises, now))
         age = np.arange(w)[::-1]
-        weights = np.exp(-age / DECAY) * np.maximum(1.0 - age / max(rows, w), 1.0 / max(rows, w))
+        known = max(rows, w)
+        weights = np.exp(-age / DECAY) * np.maximum(1.0 - (age + to_host(self.lags)) / known, 1.0 / known)
         # Kish's effective sample size, with the finite-sample correction of conformal prediction.
         effective = weights.sum() ** 2 / (weights**2).sum()
         wanted = float(probability * (1.0 + 1.0 / effective))
@@ -187,10 +201,13 @@ def student(probability: float, freedom: float) -> float:
     return NormalDist().inv_cdf(upper) if math.isinf(freedom) else float(stdtrit(freedom, upper))
 
 
-def score_ahead(scores: Scores, state: State, X: Array, z: Array, fresh: Array | None) -> Scores:
+def score_ahead(
+    scores: Scores, state: State, X: Array, z: Array, fresh: Array | None, late: Late | None = None
+) -> Scores:
     """Return the scores with the newest of the rows X (b, d), z (b, q) added, predicted before they are learned.
 
-    Only rows with the numbers `fresh` count; None for all.
+    Rows that were answered by earlier models, `late` in standardised units, are scored by what was answered. Only rows
+    with the numbers `fresh` count; None for all.
     """
     newest = max(0, X.shape[0] - SCORED)
     X, z = X[newest:, :], z[newest:, :]
@@ -198,10 +215,23 @@ def score_ahead(scores: Scores, state: State, X: Array, z: Array, fresh: Array |
     xp, error = namespace(X), z - found.mean
     variance: Array = found.variance
     variance = xp.where(variance > 0, variance, xp.zeros_like(variance))
-    if fresh is not None:
-        at = fresh[fresh >= newest] - newest
-        error, variance = xp.take(error, at, axis=0), xp.take(variance, at, axis=0)
-    return scores.add(error, variance, state.noise)
+    at = None if fresh is None else fresh[fresh >= newest] - newest
+
+    def kept(values: Array) -> Array:
+        return values if at is None else xp.take(values, at, axis=0)
+
+    if late is None:
+        return scores.add(kept(error), kept(variance), state.noise)
+    late = late.only(slice(newest, None))
+    said = late.known[:, None] & xp.isfinite(late.variance)
+    now = xp.zeros_like(variance) + asarray_like(state.noise, variance)[None, :]
+    answered = (
+        xp.where(late.known[:, None], z - late.mean, error),
+        xp.where(said, late.variance, variance),
+        xp.where(said, late.noise, now),
+        late.lag,
+    )
+    return scores.add(kept(error), kept(variance), state.noise, tuple(kept(part) for part in answered))
 
 
 def chosen_to_score(n: int, fresh: Array | None, X: Array, seed: tuple[int, ...]) -> Array:

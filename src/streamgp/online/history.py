@@ -124,16 +124,17 @@ def fingerprints(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     bits = table.view(np.uint64)
     # Each value is mixed (the finaliser of splitmix64), multiplied by an odd number of its column and summed.
     with np.errstate(over="ignore"):
-        columns = _mixed(np.arange(1, bits.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-        return _mixed((_mixed(bits) * columns).sum(axis=1, dtype=np.uint64))
+        columns = mixed(np.arange(1, bits.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+        return mixed((mixed(bits) * columns).sum(axis=1, dtype=np.uint64))
 
 
 def _without(some: np.ndarray, others: np.ndarray) -> np.ndarray:
     return some[~np.isin(some, others)]
 
 
-def _mixed(bits: np.ndarray) -> np.ndarray:
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: np.ndarray = bits ^ (bits >> np.uint64(31))
-    return mixed
+def mixed(bits: np.ndarray) -> np.ndarray:
+    """Return 64 bits for each of `bits`, which differ in about half of them where two of `bits` differ."""
+    with np.errstate(over="ignore"):
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))

@@ -15,7 +15,7 @@ from ...errors import DataError, ParameterError
 from ...regressor import StreamingGPRegressor, load_with_more
 from ..outputs import open_writer
 from ..session import Session
-from ..tables import Position, Reader, open_table
+from ..tables import Position, Reader, TableRows, open_table
 from ..tally import Tally
 from .display import first_names
 from .options import open_quarantine, read_options
@@ -24,7 +24,7 @@ from .signals import Stop
 # Options that decide what is read and learned: a resumed run keeps those that it started with.
 DEFINING = (
     "targets", "features", "ignore", "batch", "method", "rank", "kernel", "seed", "guard", "forgetting", "level",
-    "columns", "delimiter", "no_header", "format_",
+    "delay", "columns", "delimiter", "no_header", "format_",
 )  # fmt: skip
 _FLAGS = {"targets": "target", "no_header": "no-header", "format_": "format"}
 # Bytes at the beginning and the end of what was read by which an input is recognised.
@@ -75,6 +75,7 @@ def start_or_resume(
         quarantine=open_quarantine(options, quarantine_size),
         tally=Tally.from_dict(saved["tally"]) if saved else Tally(len(targets)),
         save=_saver(path, plan) if path is not None else None, every=options["every"], position=position,
+        delay=options["delay"], waiting=TableRows(*saved["waiting"]) if saved and saved["waiting"] else None,
     )  # fmt: skip
     return session, reader, plan
 
@@ -177,11 +178,12 @@ def _saver(path: Path, plan: Plan) -> Callable[[Session], None]:
     def save(session: Session) -> None:
         if not session.fitted:
             return
-        position = session.position
+        position, waiting = session.position, session.waiting
         sizes = (session.writer.flush() if session.writer else 0, session.quarantine.flush())
         run = {
             **plan.__dict__, "position": (position.offset, position.line),
             "fingerprint": _fingerprint(plan.source, position), "sizes": sizes, "tally": session.tally.to_dict(),
+            "waiting": (waiting.X, waiting.y, waiting.line_numbers) if waiting is not None else None,
         }  # fmt: skip
         session.gp.save(path, run=run, features=plan.features, targets=session.targets)
 

@@ -49,6 +49,10 @@ from .signals import INTERRUPTED, Stop
     help="Rows predicted and learned at once.",
 )  # fmt: skip
 @click.option(
+    "--delay", default=0, show_default=True, type=click.IntRange(0),
+    help="Lines between a row and its label: a row is learned when so many have come after it.",
+)  # fmt: skip
+@click.option(
     "--method", default="pivoted", show_default=True, type=click.Choice(METHODS),
     help="Method of the Gaussian process.",
 )  # fmt: skip
@@ -94,7 +98,8 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
 
     INPUT is a CSV, JSON lines or Parquet file, or - for standard input. Each batch is predicted before it is
     learned, so the errors and the coverage shown are those of rows that the model had not seen. A row without a
-    label is predicted and not learned.
+    label is predicted and not learned; when it comes again with its label, intervals are calibrated on the first
+    prediction.
 
     \b
       streamgp run plant.csv --target yield --output predictions.csv
