@@ -181,7 +181,7 @@ class Learner:
             ahead = ahead._sampled(X, z, fresh)
         noise = ahead.scores.noise
         state = state if noise is None else state.with_noise(noise)
-        ahead = replace(ahead, state=ahead._adapted(state, X.shape[0]))
+        ahead = replace(ahead, state=ahead._adapted(state, X.shape[0] + (late.typical_lag if late else 0)))
         ahead = ahead._tuned(None, 0, ahead.sample) if on_statistics else ahead
         return ahead._scored_again(X, z, fresh) if self._batch_dominates(X, fresh) else ahead
 

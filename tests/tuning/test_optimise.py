@@ -8,7 +8,8 @@ from streamgp import StreamingGPRegressor, kernels
 from streamgp.errors import NumericalError
 from streamgp.parameters import OBJECTIVES, used_by
 from streamgp.tuning.objectives import SampleObjective
-from streamgp.tuning.optimise import Search, tune_on_rows
+from streamgp.tuning.on_rows import tune_on_rows
+from streamgp.tuning.optimise import Search
 from streams import AFFINE, PARTS, plane
 
 

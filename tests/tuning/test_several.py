@@ -7,7 +7,8 @@ from scipy.stats import multivariate_normal
 
 from conftest import wave
 from streamgp import kernels
-from streamgp.tuning.optimise import Search, tune_on_rows
+from streamgp.tuning.on_rows import tune_on_rows
+from streamgp.tuning.optimise import Search
 from streamgp.tuning.several import SeveralOutputs
 
 KERNELS = [

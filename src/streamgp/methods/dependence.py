@@ -66,10 +66,14 @@ class Dependence:
         blocks = _blocks(window.count, horizon)
         if len(blocks) < FEWEST:
             return after
-        errors = np.array([_error(replace(fit, dependence=choice), window, blocks) for choice in CHOICES])
+        single = [(slice(i, i + 1), slice(0, 1)) for i in range(window.count)]
+        both = [_errors(replace(fit, dependence=choice), window, [blocks, single]) for choice in CHOICES]
+        errors = np.array(both)
         if not (np.isfinite(errors) & (errors > 0)).all():
             return after  # rows that are predicted without error tell nothing
         change = np.log(errors / errors[0])
+        # What single rows gain, too, is no dependence: the noise is too low, which is not for this to mend.
+        change = change[:, 0] - np.minimum(change[:, 1], 0.0)
         looks = FADING * self.looks + 1.0
         gains, squares = FADING * self.gains + change, FADING * self.squares + change**2
         mean = gains / looks
@@ -89,18 +93,21 @@ def _blocks(n: int, horizon: int) -> list[tuple[slice, slice]]:
     return [(slice(end - size, end), slice(size // 4, size - size // 4)) for end in ends]
 
 
-def _error(fit: Posterior, window: Rows, blocks: list[tuple[slice, slice]]) -> float:
-    """Return the mean squared error of rows in the middle of blocks that are left out, over that of each output."""
+def _errors(fit: Posterior, window: Rows, ways: list[list[tuple[slice, slice]]]) -> list[float]:
+    """Return the mean squared error over that of each output, of rows in the middle of blocks that are left out.
+
+    For each of several ways to cut the window into blocks.
+    """
     y = to_host(window.y)
     F, weights = to_host(window.F).astype(np.float64), np.sqrt(to_host(window.weights))
     size = np.maximum(y.var(axis=0), 1e-300)
-    left, total, count = (y - F @ to_host(fit.weights)) * weights[:, None], 0.0, 0
+    left, totals = (y - F @ to_host(fit.weights)) * weights[:, None], np.zeros((len(ways), 2))
     for g, M in enumerate(fit.factors):
         G, _ = M.whiten(window.F)
         host, here = to_host(G) * weights[:, None], [j for j, of in enumerate(fit.groups.members) if of == g]
-        for rows, middle in blocks:
-            H = host[rows] @ host[rows].T
-            error = np.linalg.solve(np.eye(H.shape[0]) - H, left[rows][:, here])[middle]
-            total += float((error**2 / size[here]).sum())
-            count += error.size
-    return total / max(count, 1)
+        for way, blocks in enumerate(ways):
+            for rows, middle in blocks:
+                H = host[rows] @ host[rows].T
+                error = np.linalg.solve(np.eye(H.shape[0]) - H, left[rows][:, here])[middle]
+                totals[way] += float((error**2 / size[here]).sum()), error.size
+    return [float(total / max(count, 1)) for total, count in totals]

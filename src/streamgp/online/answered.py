@@ -105,6 +105,11 @@ class Late:
     noise: np.ndarray
     lag: np.ndarray
 
+    @property
+    def typical_lag(self) -> int:
+        """The median number of rows that were learned between an answer and its label."""
+        return int(np.median(self.lag[self.known])) if self.known.any() else 0
+
     def only(self, rows: Any) -> Self:
         """Return a part of the rows: a slice, places or a mask."""
         return type(self)(*(getattr(self, f.name)[rows] for f in fields(self)))

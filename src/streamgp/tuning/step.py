@@ -12,7 +12,8 @@ from ..errors import NumericalError
 from ..kernels import Kernel
 from ..methods import State
 from .objectives import StatisticsObjective
-from .optimise import TAKEN, Search, Tuned, nothing_to_learn, tune, tune_on_rows
+from .on_rows import nothing_to_learn, tune_on_rows
+from .optimise import TAKEN, Search, Tuned, tune
 from .reservoir import Reservoir
 
 # Makes the state of other hyperparameters.

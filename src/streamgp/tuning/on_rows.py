@@ -1,0 +1,135 @@
+"""Tuning on a sample of rows: where the search starts, and the contest of families where no kernel was given."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ..gp.outputs import per_output
+from ..kernels import Kernel, Matern, Scaled, SquaredExponential
+from .families import clipped, family_of, like, natural_kernel, prior_widths
+from .objectives import SampleObjective
+from .optimise import FEW_STEPS, TAKEN, PenalisedObjective, Search, Tuned, climb, limits_of, tune
+from .several import SeveralOutputs
+from .start import NOISE_SHARE
+
+# Multiples of the default length-scales where a tuning also looks, because all-noise is a local optimum.
+STARTS = (1.0, 3.0, 0.3, 0.1, 0.03)
+# Iterations for a family other than the present one, which starts from what was found for that: a few, and more if its
+# log evidence is not FAR lower than the best, which these would not make up for.
+TRIAL_STEPS, CHALLENGE_STEPS = 4, 12
+FAR = 20.0
+# Another family is taken if its log evidence, less the prior, is higher by this: odds of about 7 to 1.
+CLEARLY = 2.0
+
+OnRows: TypeAlias = SampleObjective | SeveralOutputs
+
+
+def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
+    """Return why there is nothing to tune on in a sample, X (m, d) and y (m, q); empty if there is something."""
+    if not float(y.std(axis=0).max()) > 1e-12 * float((y**2).mean()) ** 0.5:
+        return "kept: the targets do not vary"
+    return "kept: all rows are equal" if (X[0] == X).all() else ""
+
+
+def tune_on_rows(
+    kernel: Kernel, noise: float | np.ndarray, X: np.ndarray, y: np.ndarray, *, kind: str, search: Search
+) -> Tuned:
+    """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict.
+
+    The evidence of several outputs is that of an amplitude and a noise for each; other objectives, and a noise that is
+    given, have one noise for all.
+    """
+    verdict, noise = nothing_to_learn(X, y), per_output(noise, y.shape[1])
+    if verdict:
+        return Tuned(kernel, noise, verdict)
+    y = clipped(y)
+    objective: OnRows
+    if y.shape[1] > 1 and kind == "evidence" and search.tune_noise and kernel.positive_semidefinite:
+        rest = kernel.split()[1]
+        objective = SeveralOutputs(X, y, float(np.mean((kernel if rest is None else rest).diag(X))))
+    else:
+        objective = SampleObjective(X, y, kind)
+    if search.families:
+        return _contest(objective, kernel, noise, search)
+    return tune(objective, kernel, noise, search, _starts(objective, kernel, search.centre, noise, search))
+
+
+def _starts(
+    objective: OnRows,
+    kernel: Kernel,
+    centre: np.ndarray,
+    noise: np.ndarray,
+    search: Search,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return other places to start from, theta and noise: other length-scales, for kernels that have them."""
+    base = kernel.split()[1]
+    thetas = []
+    if isinstance(base, Scaled) and isinstance(base.kernel, SquaredExponential | Matern):
+        lengths = np.zeros(centre.size)
+        lengths[1 : base.theta.size] = 1.0
+        thetas = [centre + math.log(factor) * lengths for factor in STARTS]
+    if isinstance(objective, SeveralOutputs):
+        given = [kernel.theta, *thetas]
+        return [(theta, objective.best_noises(kernel.with_theta(theta), noise)) for theta in given]
+    start = np.array([NOISE_SHARE * objective.noise_size]) if search.tune_noise else noise
+    return [(theta, start) for theta in thetas]
+
+
+@dataclass(frozen=True)
+class _Entrant:
+    """A family as far as it was tuned: the loss, what was found, and how well held-out rows are predicted."""
+
+    loss: float
+    tuned: Tuned
+    held_out: float
+
+
+def _contest(objective: OnRows, kernel: Kernel, noise: np.ndarray, search: Search) -> Tuned:
+    """Tune the present family, then others from there; take the best, if it is clearly better."""
+    own = family_of(kernel)
+    land = PenalisedObjective(objective, kernel, kernel.theta)
+    before = land.at(land.place(kernel.theta, noise))
+    best = _entrant(objective, own, Tuned(kernel, noise, TAKEN), search, search.steps, anew=True)
+    if before is None or best is None:
+        return Tuned(kernel, noise, "failed: the objective is not defined here")
+    entrants, evaluations = [best], best.tuned.evaluations
+    for name in search.families if search.steps > FEW_STEPS else ():
+        trial = None if name == own else _entrant(objective, name, best.tuned, search, TRIAL_STEPS)
+        if trial is None:
+            continue
+        evaluations += trial.tuned.evaluations
+        if trial.loss > min(e.loss for e in entrants) + FAR / objective.observations:
+            continue
+        whole = _entrant(objective, name, trial.tuned, search, CHALLENGE_STEPS)
+        if whole is not None:
+            evaluations += whole.tuned.evaluations
+            entrants.append(replace(whole, loss=whole.loss + CLEARLY / objective.observations))
+    for entrant in sorted(entrants, key=lambda e: e.loss):
+        if entrant.held_out >= before.held_out:
+            return replace(entrant.tuned, before=before.value, evaluations=evaluations)
+    verdict = "kept: the held-out error would be worse"
+    return Tuned(kernel, noise, verdict, before.value, best.tuned.after, evaluations)
+
+
+def _entrant(
+    objective: OnRows, family: str, start: Tuned, search: Search, steps: int, *, anew: bool = False
+) -> _Entrant | None:
+    """Tune a family from what was found for it or another; `anew`: other length-scales are tried, too."""
+    trend = start.kernel.split()[0] is not None
+    natural = natural_kernel(family, objective.X, objective.noise_size, trend=trend)
+    first = like(start.kernel, natural)
+    land = PenalisedObjective(objective, first, natural.theta, prior_widths(natural))
+    others = _starts(objective, natural, natural.theta, start.noise, search) if anew else []
+    places = [land.place(theta, values) for theta, values in [(first.theta, start.noise), *others]]
+    place = climb(land, places, limits_of(places[0], search, objective, natural.theta), steps)
+    after = land.at(place)
+    if after is None:
+        return None
+    kernel, noise = land.hyperparameters(place)
+    tuned = Tuned(kernel, per_output(noise, start.noise.size), TAKEN, after=after.value)
+    tuned = replace(tuned, evaluations=land.evaluations, amplitudes=after.amplitudes)
+    return _Entrant(land.loss(place)[0], tuned, after.held_out)
