@@ -25,6 +25,7 @@ from scipy.special import stdtrit
 
 from .._arrays import Array, asarray_like, index, joined, namespace, to_host, zeros
 from ..gp.posterior import LeftOut
+from ..labels import missing
 from ..methods import State, predict_in_chunks
 from ..methods.rows import STILL
 
@@ -54,11 +55,11 @@ class Scores:
     Attributes
     ----------
     errors : (w, q)
-        |y − mean|, the newest last.
+        |y − mean|, the newest last; NaN where a label was missing.
     variances, noises : (w, q)
         Of the function, without noise; and of the noise at that time.
-    sums : (5, q), weight : float
-        Decayed sums of the regression of squared errors on the variance of the function, and number of rows.
+    sums : (5, q), weight : (q,)
+        Decayed sums of the regression of squared errors on the variance of the function, and number of labels.
     unit : (q,)
         The variances in which the sums are measured, so that no square overflows; 0 while there are none.
     """
@@ -67,14 +68,14 @@ class Scores:
     variances: Array
     noises: Array
     sums: np.ndarray
-    weight: float
+    weight: np.ndarray
     unit: np.ndarray
 
     @classmethod
     def of(cls, errors: Array, variances: Array, noises: Array) -> Self:
         """Return scores without the sums by which the noise is estimated."""
         q = int(errors.shape[1])
-        return cls(errors, variances, noises, np.zeros((5, q)), 0.0, np.zeros(q))
+        return cls(errors, variances, noises, np.zeros((5, q)), np.zeros(q), np.zeros(q))
 
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
@@ -92,25 +93,28 @@ class Scores:
 
     @property
     def noise(self) -> np.ndarray | None:
-        """Estimate of the noises (q,): squared errors less the variance of the function; None with too few rows.
+        """Estimate of the noises (q,): squared errors less the variance of the function; NaN, or None, with few rows.
 
         Squared errors ≈ γ · variance + noise with 0 ≤ γ ≤ 1: where the prior gives the function more variance than
         it has, only a share of that is subtracted.
         """
-        if self.weight < MIN_SCORES:
+        enough = self.weight >= MIN_SCORES
+        if not enough.any():
             return None
-        w, wv, wvv, we, wev = self.sums
+        w, wv, wvv, we, wev = np.where(enough, self.sums, 1.0)
         spread, slope = wvv - wv * wv / w, wev - wv * we / w
         known = spread > 1e-12 * wvv
         gamma = np.where(known, np.clip(slope / np.where(known, spread, 1.0), 0.0, 1.0), 1.0)
-        return np.asarray(self.unit * (we - gamma * wv) / w)
+        return np.where(enough, self.unit * (we - gamma * wv) / w, np.nan)
 
     def add(self, error: Array, variance: Array, noise: np.ndarray) -> Self:
         """Add rows: errors y − mean (b, q), variances of the function (b, q), none below zero, and noises (q,)."""
         xp, b = namespace(error), error.shape[0]
         if not b:
             return self
-        fading = math.exp(-b / NOISE_DECAY)
+        gaps = missing(error)
+        b = np.full(error.shape[1], b) if gaps is None else b - gaps.sum(axis=0)
+        fading = np.array([math.exp(-n / NOISE_DECAY) for n in b])
         typical = xp.mean(variance, axis=0)
         unit = np.where(self.unit > 0, self.unit, noise + to_host(typical))
         here, unit_here = (asarray_like(v, variance)[None, :] for v in (noise, unit))
@@ -118,7 +122,9 @@ class Scores:
         squared = xp.minimum(error * error, CLIPPED**2 * (variance + here)) / unit_here
         w = xp.minimum((here + typical[None, :]) / (here + variance), asarray_like(1e8, variance)) ** 2
         share = variance / unit_here
-        new = (w, w * share, w * share**2, w * squared, w * share * squared)
+        new = [w, w * share, w * share**2, w * squared, w * share * squared]
+        if gaps is not None:
+            new = [np.where(gaps, 0.0, values) for values in new]
         return replace(
             self._joined(xp.abs(error), variance, xp.zeros_like(variance) + here),
             sums=fading * self.sums + to_host(xp.stack([xp.sum(v, axis=0) for v in new])),
@@ -143,6 +149,11 @@ class Scores:
         now = (self.errors, self.variances, self.noises)
         return type(self).of(*(values * ratio for values, ratio in zip(now, ratios, strict=True)))
 
+    def _of_output(self, j: int) -> Self:
+        """Return the scores of the labels of one output."""
+        at = ~np.isnan(self.errors[:, j])
+        return type(self).of(*(v[at, j : j + 1] for v in (self.errors, self.variances, self.noises)))
+
     def merge(self, other: Self) -> Self:
         """Return the scores of both streams, these taken as the newer."""
         both = other._joined(self.errors, self.variances, self.noises)
@@ -158,6 +169,10 @@ class Scores:
         then and has learned n `rows` now.
         """
         w, xp = self.count, namespace(self.errors)
+        if missing(self.errors) is not None:
+            each = (self._of_output(j) for j in range(self.errors.shape[1]))
+            given = ((probability, noise[j : j + 1], freedom, rows) for j in range(noise.size))
+            return xp.concat([s.reach(*arguments) for s, arguments in zip(each, given, strict=True)])
         out = zeros((self.errors.shape[1],), self.errors) + student(probability, freedom)
         if w < MIN_SCORES:
             return out

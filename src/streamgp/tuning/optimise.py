@@ -10,9 +10,10 @@ import scipy.optimize
 
 from ..gp.outputs import per_output, typical
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
+from ..labels import without_gaps
 from .objectives import Objective, SampleObjective, Value
 from .several import NOISE_OVER_AMPLITUDE, SeveralOutputs
-from .start import NOISE_SHARE
+from .start import MIN_ROWS, NOISE_SHARE
 
 # Standard deviation of the prior on the logarithm of each hyperparameter about its start.
 PRIOR = 0.6
@@ -76,6 +77,7 @@ class Tuned:
 
 def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
     """Return why there is nothing to tune on in a sample, X (m, d) and y (m, q); empty if there is something."""
+    y = without_gaps(y)
     if not float(y.std(axis=0).max()) > 1e-12 * float((y**2).mean()) ** 0.5:
         return "kept: the targets do not vary"
     return "kept: all rows are equal" if (X[0] == X).all() else ""
@@ -98,15 +100,29 @@ def tune_on_rows(
         thetas = [kernel.theta, *_starts(kernel, search.centre)]
         starts = [(theta, several.best_noises(kernel.with_theta(theta), noise)) for theta in thetas]
         return tune(several, kernel, noise, search, starts)
-    objective = SampleObjective(X, y, kind)
+    objective = SampleObjective(*_without_missing(X, y), kind)
+    if len(objective.X) < min(MIN_ROWS, len(X)):
+        return Tuned(kernel, noise, "kept: too many labels are missing")
     start = np.array([NOISE_SHARE * objective.noise_size]) if search.tune_noise else noise
     starts = [(theta, start) for theta in _starts(kernel, search.centre)]
     return tune(objective, kernel, noise, search, starts)
 
 
+def _without_missing(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows X (m, d) and outputs y (m, q) without missing labels that leave most labels."""
+    known = ~np.isnan(y)
+    if known.all():
+        return X, y
+    order = np.argsort(-known.sum(axis=0), kind="stable")
+    rows = np.logical_and.accumulate(known[:, order], axis=1)  # (m, q): the first k outputs have a label
+    k = int(np.argmax(rows.sum(axis=0) * (1 + np.arange(order.size)))) + 1
+    return X[rows[:, k - 1]], y[np.ix_(rows[:, k - 1], order[:k])]
+
+
 def _without_outliers(y: np.ndarray) -> np.ndarray:
-    middle = np.median(y, axis=0)
-    spread = 1.4826 * np.median(np.abs(y - middle), axis=0)
+    whole = without_gaps(y)
+    middle = np.median(whole, axis=0)
+    spread = 1.4826 * np.median(np.abs(whole - middle), axis=0)
     reach = np.where(spread > 0, OUTLYING * spread, np.inf)
     return np.asarray(np.clip(y, middle - reach, middle + reach))
 
