@@ -254,7 +254,7 @@ def test_outputs_with_missing_labels_forget(method):
     error = {}
     for forgetting in (1.0, 0.8):
         gp = StreamingGPRegressor(
-            KERNEL, noise=0.05, tune="none", forgetting=forgetting, random_state=0, rank=60, method=method
+            kernel, noise=0.05, tune="none", forgetting=forgetting, random_state=0, rank=60, method=method
         )
         for i in range(0, 400, 25):
             gp.partial_fit(X[i : i + 25], changed[i : i + 25])

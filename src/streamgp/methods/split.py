@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar, cast
+from typing import Self, TypeVar, cast
 
 import numpy as np
 
 from .._arrays import Array
+from ..errors import InputError
 from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
 from ..gp.outputs import per_output
@@ -60,14 +61,15 @@ def _restricted(state: State, outputs: list[int]) -> State:
         return own.refitted(_of_outputs(folded.fit.statistics, outputs), window=window)
     if isinstance(state, RecursiveState):
         return replace(state, noise=noise, statistics=_of_outputs(state.statistics, outputs), recent=Recent())
-    y: Array = cast(Any, state).y[:, outputs]
+    if not isinstance(state, SpectralState | PartwiseState | ExactState):
+        raise InputError("this method cannot learn rows of which some outputs have no label; drop these rows")
+    y = state.y[:, outputs]
     if isinstance(state, SpectralState):
         return replace(state, noise=noise, y=y, projected_y=state.projected_y[:, outputs], recent=Recent())
     if isinstance(state, PartwiseState):
         parts = tuple(replace(part, projected_y=part.projected_y[:, outputs]) for part in state.parts)
         return replace(state, noise=noise, y=y, parts=parts, recent=Recent())
-    exact = cast(ExactState, state)
-    return ExactState.empty(exact.kernel, noise, exact.refactor, exact.X, y).update(exact.X, y)
+    return ExactState.empty(state.kernel, noise, state.refactor, state.X, y).update(state.X, y)
 
 
 def _of_outputs(statistics: NormalEquations, outputs: list[int]) -> NormalEquations:
