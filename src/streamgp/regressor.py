@@ -174,11 +174,10 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
 
         NaN among several outputs of y: that output does not learn the row; outputs that lack different labels are then
-        learned apart, at the cost of as many models (NumPy arrays, frames). Raises with the model unchanged: the next
-        learner is built whole, then assigned at once. Arguments of the constructor that were changed take effect at
-        the next `fit`; `forgetting`, `tune`, `objective`, `initial_batches` and `bounds` at once:
-        `gp.set_params(tune="none")` keeps what was found. Any number of threads may predict meanwhile; each answer is
-        that of one model. Threads that learn wait.
+        learned apart, at the cost of as many models. Raises with the model unchanged: the next learner is built whole,
+        then assigned at once. Arguments of the constructor that were changed take effect at the next `fit`;
+        `forgetting`, `tune`, `objective`, `initial_batches` and `bounds` at once: `gp.set_params(tune="none")` keeps
+        what was found. Threads may predict meanwhile, each from one model; threads that learn wait.
         """
         with writing(self):
             learner = self._learner
