@@ -22,7 +22,7 @@ from . import checks, kernels, lowrank, parameters, targets
 from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
 from .gp import features, normal_equations, posterior
-from .learner import FirstRows, Learner
+from .learner import Learner
 from .methods import (
     exact,
     panels,
@@ -34,10 +34,11 @@ from .methods import (
     recursive,
     rows,
     spectral,
+    split,
     weighted,
 )
 from .methods.base import Recent
-from .online import answered, calibration, history, outliers
+from .online import answered, calibration, first, history, outliers
 from .tuning import reservoir, schedule
 
 MAGIC = b"STREAMGP"
@@ -48,13 +49,13 @@ _HEAD = struct.Struct("<8sI32sQ")
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        Learner, FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
+        Learner, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores,
         answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, panels.Chain, panels.Panel, recursive.RecursiveState,
         spectral.SpectralState, spectral.SpectralConfig,
-        weighted.WeightedState, printed.PrintedWeightedState, parts.Part,
+        split.SplitState, weighted.WeightedState, printed.PrintedWeightedState, parts.Part,
         features.Pivots, features.Quadratic, lowrank.Factor,
         normal_equations.NormalEquations, posterior.Posterior, posterior.Conditioned,
         kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,

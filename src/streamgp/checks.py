@@ -27,6 +27,7 @@ from ._arrays import (
     watch,
 )
 from .errors import InputError, InputTypeError, ParameterError
+from .labels import missing
 
 _FLOATS = (np.float64, np.float32)
 
@@ -57,16 +58,19 @@ class Batch:
 
     Attributes
     ----------
-    X : (b, d), y : (b, q) in float64
+    X : (b, d), y : (b, q) in float64; NaN where one of several labels is missing
     dtype
         That of answers: of X and y together.
     columns : Columns
+    unlabelled : int
+        Rows without any label, which are not here.
     """
 
     X: Array
     y: Array
     dtype: Any
     columns: Columns
+    unlabelled: int = 0
 
     def only(self, rows: np.ndarray) -> Self:
         """Return the rows for which `rows` (b,) is true."""
@@ -134,7 +138,18 @@ def check_batch(
             "targets"
         )
     X = X if like is None else _placed(X, like)
-    return Batch(X, double(y[:, None] if one else y), dtype, found)
+    return _labelled(Batch(X, double(y[:, None] if one else y), dtype, found), first=columns is None)
+
+
+def _labelled(batch: Batch, *, first: bool) -> Batch:
+    """Return a batch without rows that have no label; raise InputError where the first batch has no other."""
+    gaps = missing(batch.y)
+    empty = np.zeros(1, dtype=bool) if gaps is None else np.asarray(gaps.all(axis=1))
+    if not empty.any():
+        return batch
+    if first and empty.all():
+        raise InputError("no row of y has a label: all are NaN; give some labels first")
+    return replace(batch.only(~empty), unlabelled=int(empty.sum()))
 
 
 def _shape_of_targets(columns: Columns) -> str:
@@ -145,13 +160,15 @@ def _checked_by_sklearn(X: Any, y: Any, columns: Columns | None) -> tuple[np.nda
     """Return X and y checked as scikit-learn's estimators do, and the names of the features or None."""
     y = to_host(y) if is_foreign(y) else _numeric(y, "y")
     X = _numeric(X, "X") if columns is None else _ordered(_numeric(X, "X"), columns)
-    seen = _Checked.of(columns)
+    seen, gaps = _Checked.of(columns), missing(np.asarray(y))
+    y = y if gaps is None else np.where(gaps, 0.0, y)
     X, y = validate_data(
         seen, X, y, reset=columns is None, dtype=_FLOATS, order="C", y_numeric=True, multi_output=True
     )
     y = y if y.dtype in _FLOATS else y.astype(np.float64)
     if not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity.")
+    y = y if gaps is None else np.where(gaps, y.dtype.type(np.nan), y)
     names = getattr(seen, "feature_names_in_", None)
     return X, y, None if names is None else tuple(map(str, names))
 

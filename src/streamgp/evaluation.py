@@ -164,6 +164,10 @@ def score(
 
     y, mean and std have one shape, (n,) or (n, q); `reach` is a number or one per output, (q,).
     """
+    seen = ~np.isnan(y)
+    if not seen.all():  # labels that are missing are not scored
+        reach = np.broadcast_to(np.asarray(reach, dtype=np.float64), y.shape)[seen]
+        y, mean, std = y[seen], mean[seen], std[seen]
     error, std = y - mean, np.maximum(std, TINY)
     inside = np.abs(error) <= reach * std
     mean_loss = float(np.mean(negative_log_density(error, std)))

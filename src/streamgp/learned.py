@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays import Array, copied, one_blas_thread
 from .kernels import Kernel
 from .learner import Learner
+from .methods.split import label_counts
 from .online.answered import AnswerMemory
 from .parameters import MERGEABLE, check_probability
 from .tuning.schedule import Outcome
@@ -127,6 +128,11 @@ class LearnedAttributes:
         return self.learner_.rows_seen
 
     @property
+    def n_unlabelled_(self) -> int:
+        """The number of rows without any label, which were not learned."""
+        return self.learner_.unlabelled
+
+    @property
     def y_offset_(self) -> Array:
         """What is subtracted from the targets, shape (q,)."""
         return self.learner_.targets.offset
@@ -147,4 +153,5 @@ class LearnedAttributes:
         learner = self.learner_
         state, targets = learner.state, learner.targets
         with one_blas_thread():
-            return targets.undo_log_density(state.log_evidence(), state.count)
+            counts = label_counts(state, targets.n_outputs)
+            return targets.undo_log_density(state.log_evidence(), counts)

@@ -23,11 +23,14 @@ from ._arrays import (
 from .checks import Batch, Columns
 from .errors import InputError
 from .kernels import Kernel
+from .labels import without_gaps
 from .methods import MergeableState, State, empty_state
 from .methods.factory import gathers
+from .methods.split import forgotten, is_split, learn
 from .online import calibration
 from .online.answered import Late
 from .online.calibration import Scores
+from .online.first import FirstRows
 from .online.history import Ledger, Repeats
 from .online.outliers import Outliers
 from .parameters import MERGEABLE, Settings
@@ -43,24 +46,6 @@ from .tuning.step import Change, tune_on_sample, tune_weights
 SCORING_DRAW = 37
 # On a device, where a factorisation takes long: so many batches are scored, and then one in as many.
 SCORED_ON_DEVICE = 32
-
-
-@dataclass(frozen=True)
-class FirstRows:
-    """The rows so far, X (n, d) and y (n, q), while they are too few to settle on units, kernel and basis.
-
-    Attributes
-    ----------
-    estimating : bool
-        Too few to tune on: amplitude and noise are estimated from them, and each batch starts anew.
-    gathering : bool
-        Too few for the inducing points of `rgp`, which is the exact GP until then.
-    """
-
-    X: Array
-    y: Array
-    estimating: bool
-    gathering: bool
 
 
 @dataclass(frozen=True)
@@ -87,6 +72,8 @@ class Learner:
     outliers : Outliers
     first : FirstRows or None
     rows_seen, batches : int
+    unlabelled : int
+        Rows without any label, which were not learned.
     """
 
     settings: Settings
@@ -103,6 +90,7 @@ class Learner:
     first: FirstRows | None
     rows_seen: int
     batches: int
+    unlabelled: int = 0
 
     # The loop
 
@@ -111,7 +99,7 @@ class Learner:
         """Choose the hyperparameters that were not given and learn the first rows."""
         outliers, batch = Outliers.first(settings.guard, batch)
         X, y, n = batch.X, batch.y, batch.X.shape[0]
-        found, estimating = start_of(settings, X, y)
+        found, estimating = start_of(settings, X, without_gaps(y))
         offset, scale = asarray_like(found.offset, y), asarray_like(found.scale, y)
         targets = TargetScaling(offset, scale, batch.columns.one_dimensional, batch.dtype)
         z = targets.apply(y)
@@ -133,19 +121,20 @@ class Learner:
             first=FirstRows(copied(X), copied(y), estimating, gathering) if estimating or gathering else None,
             rows_seen=n,
             batches=batches,
+            unlabelled=batch.unlabelled,
         )
         if estimating:
-            return replace(learner, state=learner.state.update(X, z))
+            return replace(learner, state=learn(learner.state, X, z))
 
         def anew(kernel: Kernel, noise: np.ndarray) -> State:
             # Every row is still available: the state of the tuned kernel is made from them.
-            return empty_state(settings, kernel, noise, X, y, tuned=True).update(X, z)
+            return learn(empty_state(settings, kernel, noise, X, y, tuned=True), X, z)
 
         due, on_statistics = learner._is_due(n), learner.state.weight_statistics is not None
         tuned = learner._tuned(anew, n, learner.sample) if due and not on_statistics else learner
         z = z if tuned.targets is targets else tuned.targets.apply(y)
         if tuned.state is learner.state:  # not tuned, or the tuning was not taken
-            tuned = replace(tuned, state=learner.state.update(X, z))
+            tuned = replace(tuned, state=learn(learner.state, X, z))
         if due and on_statistics:
             tuned = tuned._tuned(None, 0, tuned.sample)
         return tuned._scored_again(X, z, fresh)
@@ -157,6 +146,9 @@ class Learner:
         Hyperparameters are tuned before the batch is learned, so that it is learned with the new ones; weights that
         are tuned on statistics, after it.
         """
+        if batch.unlabelled:
+            counted = replace(self, unlabelled=self.unlabelled + batch.unlabelled)
+            return counted.update(replace(batch, unlabelled=0)) if batch.X.shape[0] else counted
         if self.first is not None and not self._still_gathers(batch):
             return self._begun_again(batch, self.first)
         outliers = self.outliers
@@ -174,7 +166,7 @@ class Learner:
             ahead = ahead._sampled(X, z, fresh)
             ahead = ahead if on_statistics else ahead._tuned(ahead.state.retuned, X.shape[0], self.sample)
             z = z if ahead.targets is self.targets else ahead.targets.apply(batch.y)
-        state = ahead.state.update(X, z)
+        state = learn(ahead.state, X, z)
         settle()
         if not due:
             # A device works on the rows while the host samples them.
@@ -213,7 +205,7 @@ class Learner:
             first = replace(first, X=joined([first.X, batch.X]), y=joined([first.y, batch.y]))
         return replace(
             self,
-            state=self.state if forgetting == 1 else self.mergeable().forget(forgetting),
+            state=self.state if forgetting == 1 else forgotten(self.state, forgetting),
             schedule=self.schedule.stepped(forgetting),
             ledger=self.ledger.add(batch.X, batch.y),
             outliers=outliers,
@@ -249,6 +241,7 @@ class Learner:
         return replace(
             begun,
             columns=self.columns,
+            unlabelled=self.unlabelled,
             outliers=replace(
                 outliers, refused=outliers.refused[-n:], total=self.outliers.total + outliers.total
             ),
@@ -300,20 +293,6 @@ class Learner:
             return self.first.X
         return cast(MergeableState, self.state).features.Z
 
-    def rescaled(self, factors: np.ndarray) -> Self:
-        """Return the learner whose standardised targets are `factors` (q,) times as large, exactly.
-
-        Kernel and noise stay, so that means and calibrated intervals do not change and variances are divided by
-        factors²: the amplitude of each output in the units of its targets.
-        """
-        return replace(
-            self,
-            state=self.state.rescaled(factors),
-            targets=self.targets.rescaled(factors),
-            sample=self.sample.rescaled(factors),
-            scores=self.scores.retuned(factors, np.ones_like(factors), np.ones_like(factors)),
-        )
-
     # Calibration
 
     def reach(self, probability: float, *, calibrated: bool) -> Array:
@@ -355,5 +334,10 @@ class Learner:
         if self.first is not None:
             raise InputError(
                 "the model still gathers its first rows (50, or `rank` with rgp); let it learn more before this"
+            )
+        if is_split(self.state):
+            raise InputError(
+                "outputs have learned different rows, because labels were missing; such a model can neither unlearn, "
+                "merge nor go on with Dask"
             )
         return cast(MergeableState, self.state)

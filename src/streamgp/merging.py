@@ -8,6 +8,7 @@ from ._arrays import same_place
 from .checks import Batch
 from .errors import InputError
 from .gp.posterior import LeftOut
+from .labels import missing
 from .learner import Learner
 from .online.calibration import Scores
 from .online.history import Repeats
@@ -19,6 +20,10 @@ def unlearned(learner: Learner, batch: Batch) -> Learner:
     Raise InputError, with nothing changed, where they are known not to have been learned.
     """
     n, state = batch.X.shape[0], learner.mergeable()
+    if batch.unlabelled or missing(batch.y) is not None:
+        raise InputError(
+            "a row without a label was not learned and cannot be unlearned; the model is unchanged"
+        )
     if n > learner.rows_seen:
         raise InputError(f"{n} rows are more than the {learner.rows_seen} that were learned")
     ledger, known = learner.ledger.without(batch.X, batch.y)
@@ -73,6 +78,7 @@ def merged(learner: Learner, other: Learner) -> Learner:
         learner,
         state=mine.merge(theirs),
         rows_seen=learner.rows_seen + other.rows_seen,
+        unlabelled=learner.unlabelled + other.unlabelled,
         sample=learner.sample.merge(other.sample),
         outliers=learner.outliers.merge(other.outliers),
         scores=learner.scores.merge(other.scores),

@@ -52,9 +52,9 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
     oversampling : int
         Extra random directions while the range of a matrix is sought (srmf, brmf).
     noise : float or "auto"
-        Variance of the noise on y, held as given. "auto": it starts at the white noise in `kernel`, or at a tenth
-        of the variance of y in the first rows, and is tuned with the kernel; with tune="none", pivoted estimates
-        it from its statistics as it learns. While there are fewer than 50 rows it is estimated from them.
+        Variance of the noise on y, of all outputs, held as given. "auto": of each output. It starts at the white noise
+        in `kernel`, or at a tenth of the variance of y in the first rows, and is tuned with the kernel; with
+        tune="none", pivoted estimates it from its errors. With fewer than 50 rows it is estimated from them.
     tune : {"doubling", "initial", "hybrid", "continuous", "none"}
         When hyperparameters are tuned: whenever the number of rows has doubled or, with `forgetting`, half of the
         effective rows are new; at the first `initial_batches` batches; at every batch; never. For srmf and brmf the
@@ -93,7 +93,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
 
     Attributes
     ----------
-    kernel_, noise_ : Kernel, float
+    kernel_, noise_ : Kernel, float (where targets are (n,)) or (q,)
         Without white noise, and its variance, of the standardised targets `(y − y_offset_)/y_scale_`.
     y_offset_, y_scale_ : (q,)
     n_features_in_, n_samples_seen_, rank_ : int
@@ -104,8 +104,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         tr(K − K̂) over the rows learned, and as a share of tr K.
     tuning_, tuning_seconds_ : Outcome or None, float
         The outcome of the tuning at the last batch, None where there was none; the time that all tuning took.
-    refused_, n_refused_ : (b,), int
-        Which rows of the last batch the guard refused, and how many in all.
+    refused_, n_refused_, n_unlabelled_ : (b,), int, int
+        Which rows of the last batch the guard refused, and how many in all; rows without any label.
     learner_ : Learner
         All that was learned, immutable.
 
@@ -174,13 +174,14 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
     def partial_fit(self, X: Any, y: Any, *, ids: Any = None) -> Self:
         """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
 
-        Rows that `predict` has answered are scored by what it answered, however late their labels come. A row is
-        known again by its values, or by its id, (b,), if ids were given to both.
-        Raises with the model unchanged: the next learner is built whole, then assigned at once. Arguments of the
-        constructor that were changed since the first batch take effect at the next `fit`; `forgetting`, `tune`,
-        `objective`, `initial_batches` and `bounds` at once: `gp.set_params(tune="none")` keeps what was found.
+        Rows that `predict` has answered are scored by what it answered, however late their labels come; a row is known
+        again by its values, or by its id, (b,), if ids were given to both. NaN among several outputs of y: that output
+        does not learn the row; outputs that lack different labels are then learned apart, at the cost of as many models.
 
-        Any number of threads may predict meanwhile; each answer is that of one model. Threads that learn wait.
+        Raises with the model unchanged: the next learner is built whole, then assigned at once. Arguments of the
+        constructor that were changed take effect at the next `fit`; `forgetting`, `tune`, `objective`,
+        `initial_batches` and `bounds` at once: `gp.set_params(tune="none")` keeps what was found. Threads may predict
+        meanwhile, each from one model; threads that learn wait.
         """
         with writing(self):
             learner = self._learner

@@ -49,10 +49,13 @@ class TargetScaling:
     def apply(self, y: Array, *, deferred: bool = False) -> Array:
         """Return standardised targets (n, q); raise InputError where sums of their squares would overflow.
 
-        `deferred`: on a device, check when it is next waited for (`_arrays.settle`).
+        NaN, a label that is missing, stays NaN where there are several outputs (`checks`). `deferred`: on a device,
+        check when it is next waited for (`_arrays.settle`).
         """
         xp, z = namespace(y), self.scaled(y)
         largest = xp.max(xp.abs(z))
+        if type(z) is np.ndarray and z.shape[1] > 1 and np.isnan(largest):
+            largest = np.max(np.abs(z), where=~np.isnan(z), initial=0.0)
         if deferred and is_foreign(y):
             watch(double(xp.reshape(largest, (1,))), lambda found: _check_range(y, float(found[0])))
         elif not largest <= LARGEST:
@@ -92,9 +95,12 @@ class TargetScaling:
         all_of_them = namespace(first).stack([first, *others], axis=2) if others else first[:, :, None]
         return self._shaped(all_of_them * (self.scale**2)[None, None, :])
 
-    def undo_log_density(self, log_density: float, n: float) -> float:
-        """Return the log density of n rows of targets in their own units."""
-        return log_density - n * float(np.log(to_host(self.scale)).sum())
+    def undo_log_density(self, log_density: float, n: float | np.ndarray) -> float:
+        """Return the log density of n rows of targets, or n (q,) labels of each output, in their own units."""
+        logs = np.log(to_host(self.scale))
+        if np.ptp(n) == 0:
+            return log_density - float(np.ravel(n)[0]) * float(logs.sum())
+        return log_density - float((n * logs).sum())
 
     def per_output(self, values: Array) -> Any:
         """Return one number for each output, (q,), as the answers have it: a number where targets were (n,)."""

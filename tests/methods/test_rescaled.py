@@ -1,5 +1,7 @@
 """Targets in other units: what every method has learned is multiplied, exactly."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -75,7 +77,14 @@ def test_a_rescaled_learner_gives_the_same_means_and_calibrated_intervals(given)
     new, factors = wave(20, seed=1)[0], np.array([0.03, 20.0])
     before, std = gp.predict(new, return_interval=0.9), gp.predict(new, return_std=True)[1]
     scale = gp.y_scale_.copy()
-    gp._learner = gp.learner_.rescaled(factors)
+    learner, one = gp.learner_, np.ones(2)
+    gp._learner = replace(
+        learner,
+        state=learner.state.rescaled(factors),
+        targets=learner.targets.rescaled(factors),
+        sample=learner.sample.rescaled(factors),
+        scores=learner.scores.retuned(factors, one, one),
+    )
     assert_allclose(gp.y_scale_, scale / factors, rtol=1e-15)
     for a, b in zip(gp.predict(new, return_interval=0.9), before, strict=True):
         assert_allclose(a, b, rtol=1e-11, atol=1e-12)

@@ -20,8 +20,8 @@ DAMAGES = [
     Damage(
         "15 all noise is a local optimum",
         "src/streamgp/tuning/several.py",
-        "np.argmin(len(self.X) * left",
-        "np.argmax(len(self.X) * left",
+        "np.argmin(rows.size * left",
+        "np.argmax(rows.size * left",
         "noise_and_amplitude_of_each or learned_as_if",
     ),
     Damage(
@@ -34,7 +34,7 @@ DAMAGES = [
     Damage(
         "15 amplitude by K",
         "src/streamgp/tuning/several.py",
-        "alpha = V @ (solved / np.sqrt(amplitudes))",
+        "alpha = V @ (solved / np.sqrt(v))",
         "alpha = V @ solved",
         "gradient_is_that_of_differences",
     ),
@@ -53,10 +53,31 @@ DAMAGES = [
         "rescal",
     ),
     Damage(
-        "rescaled: scores",
+        "rescaled: a tuning's sample",
         "src/streamgp/learner.py",
-        "scores=self.scores.retuned(factors, np.ones_like(factors), np.ones_like(factors))",
-        "scores=self.scores",
-        "a_rescaled_learner",
+        "targets.rescaled(factors), sample.rescaled(factors)",
+        "targets.rescaled(factors), sample",
+        "learned_as_if_it_were_alone or keep_their_promise",
+    ),
+    Damage(
+        "missing labels are not scored",
+        "src/streamgp/online/calibration.py",
+        "new = [np.where(gaps, 0.0, values) for values in new]",
+        "new = [np.where(gaps, 1.0, values) for values in new]",
+        "neither_scored_nor_counted",
+    ),
+    Damage(
+        "missing labels are apart",
+        "src/streamgp/methods/split.py",
+        "(gaps[:, j] == pattern).all()",
+        "True",
+        "exact_gp_of_the_labels_it_has",
+    ),
+    Damage(
+        "labels of each output are counted",
+        "src/streamgp/methods/split.py",
+        "counts[list(outputs)] = part.count",
+        "pass",
+        "evidence_of_missing_labels",
     ),
 ]

@@ -173,11 +173,12 @@ class PivotState(MergeableState):
     def with_noise(self, estimate: np.ndarray, *, at_once: bool = False) -> Self:
         """See State. Not below `noise_floor`; unless `at_once`, at most halved and at most ten times the old value.
 
-        Nothing changes while rows are pending, whose posterior depends on the present noise.
+        An output whose estimate is NaN keeps its noise. Nothing changes while rows are pending, whose posterior depends
+        on the present noise.
         """
         if self.noise_floor is None or self.pending.count:
             return self
-        noise = np.maximum(estimate, self.noise_floor)
+        noise = np.maximum(np.where(np.isnan(estimate), self.noise, estimate), self.noise_floor)
         if not at_once:
             noise = np.minimum(np.maximum(noise, 0.5 * self.noise), 10.0 * self.noise)
         return replace(self, noise=noise).refitted(self.fit.statistics)

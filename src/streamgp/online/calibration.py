@@ -25,6 +25,7 @@ from scipy.special import stdtrit
 
 from .._arrays import Array, asarray_like, index, joined, namespace, to_host, zeros
 from ..gp.posterior import LeftOut
+from ..labels import missing
 from ..methods import State, predict_in_chunks
 from ..methods.rows import STILL
 from .answered import Late
@@ -55,13 +56,13 @@ class Scores:
     Attributes
     ----------
     errors : (w, q)
-        |y − mean|, the newest last.
+        |y − mean|, the newest last; NaN where a label was missing.
     variances, noises : (w, q)
         Of the function, without noise; and of the noise at that time.
     lags : (w,)
         Rows learned between the prediction and the label.
-    sums : (5, q), weight : float
-        Decayed sums of the regression of squared errors on the variance of the function, and number of rows.
+    sums : (5, q), weight : (q,)
+        Decayed sums of the regression of squared errors on the variance of the function, and number of labels.
     unit : (q,)
         The variances in which the sums are measured, so that no square overflows; 0 while there are none.
     """
@@ -71,14 +72,14 @@ class Scores:
     noises: Array
     lags: Array
     sums: np.ndarray
-    weight: float
+    weight: np.ndarray
     unit: np.ndarray
 
     @classmethod
     def of(cls, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
         """Return scores without the sums by which the noise is estimated."""
         q = int(errors.shape[1])
-        return cls(errors, variances, noises, lags, np.zeros((5, q)), 0.0, np.zeros(q))
+        return cls(errors, variances, noises, lags, np.zeros((5, q)), np.zeros(q), np.zeros(q))
 
     @classmethod
     def none(cls, n_outputs: int, like: Array) -> Self:
@@ -97,18 +98,19 @@ class Scores:
 
     @property
     def noise(self) -> np.ndarray | None:
-        """Estimate of the noises (q,): squared errors less the variance of the function; None with too few rows.
+        """Estimate of the noises (q,): squared errors less the variance of the function; NaN, or None, with few rows.
 
         Squared errors ≈ γ · variance + noise with 0 ≤ γ ≤ 1: where the prior gives the function more variance than
         it has, only a share of that is subtracted.
         """
-        if self.weight < MIN_SCORES:
+        enough = self.weight >= MIN_SCORES
+        if not enough.any():
             return None
-        w, wv, wvv, we, wev = self.sums
+        w, wv, wvv, we, wev = np.where(enough, self.sums, 1.0)
         spread, slope = wvv - wv * wv / w, wev - wv * we / w
         known = spread > 1e-12 * wvv
         gamma = np.where(known, np.clip(slope / np.where(known, spread, 1.0), 0.0, 1.0), 1.0)
-        return np.asarray(self.unit * (we - gamma * wv) / w)
+        return np.where(enough, self.unit * (we - gamma * wv) / w, np.nan)
 
     def add(
         self, error: Array, variance: Array, noise: np.ndarray, answered: tuple[Array, ...] | None = None
@@ -121,7 +123,9 @@ class Scores:
         xp, b = namespace(error), error.shape[0]
         if not b:
             return self
-        fading = math.exp(-b / NOISE_DECAY)
+        gaps = missing(error)
+        b = np.full(error.shape[1], b) if gaps is None else b - gaps.sum(axis=0)
+        fading = np.array([math.exp(-n / NOISE_DECAY) for n in b])
         typical = xp.mean(variance, axis=0)
         unit = np.where(self.unit > 0, self.unit, noise + to_host(typical))
         here, unit_here = (asarray_like(v, variance)[None, :] for v in (noise, unit))
@@ -129,8 +133,10 @@ class Scores:
         squared = xp.minimum(error * error, CLIPPED**2 * (variance + here)) / unit_here
         w = xp.minimum((here + typical[None, :]) / (here + variance), asarray_like(1e8, variance)) ** 2
         share = variance / unit_here
-        new = (w, w * share, w * share**2, w * squared, w * share * squared)
-        now = (error, variance, xp.zeros_like(variance) + here, zeros((b,), variance))
+        new = [w, w * share, w * share**2, w * squared, w * share * squared]
+        if gaps is not None:
+            new = [np.where(gaps, 0.0, values) for values in new]
+        now = (error, variance, xp.zeros_like(variance) + here, zeros((error.shape[0],), variance))
         scored = now if answered is None else answered
         return replace(
             self._joined(xp.abs(scored[0]), *scored[1:]),
@@ -156,6 +162,12 @@ class Scores:
         e, v, n = (asarray_like(ratio, self.errors)[None, :] for ratio in (errors, variances, noises))
         return type(self).of(self.errors * e, self.variances * v, self.noises * n, self.lags)
 
+    def _of_output(self, j: int) -> Self:
+        """Return the scores of the labels of one output."""
+        at = ~np.isnan(self.errors[:, j])
+        errors, variances, noises = (v[at, j : j + 1] for v in (self.errors, self.variances, self.noises))
+        return type(self).of(errors, variances, noises, self.lags[at])
+
     def merge(self, other: Self) -> Self:
         """Return the scores of both streams, these taken as the newer."""
         both = other._joined(self.errors, self.variances, self.noises, self.lags)
@@ -171,6 +183,10 @@ class Scores:
         then and has learned n `rows` now.
         """
         w, xp = self.count, namespace(self.errors)
+        if missing(self.errors) is not None:
+            each = (self._of_output(j) for j in range(self.errors.shape[1]))
+            given = ((probability, noise[j : j + 1], freedom, rows) for j in range(noise.size))
+            return xp.concat([s.reach(*arguments) for s, arguments in zip(each, given, strict=True)])
         out = zeros((self.errors.shape[1],), self.errors) + student(probability, freedom)
         if w < MIN_SCORES:
             return out

@@ -10,6 +10,7 @@ import numpy as np
 from .._arrays import to_host
 from ..checks import Batch
 from ..errors import InputError
+from ..labels import without_gaps
 from ..methods import State, predict_in_chunks
 from ..targets import TargetScaling
 from ..tuning.families import spread
@@ -76,6 +77,7 @@ def far_from_median(values: np.ndarray, deviations: float) -> np.ndarray:
     """Return which rows of (n, d) lie more than `deviations` from the median in some column."""
     if len(values) < MIN_TO_JUDGE:
         return np.zeros(len(values), dtype=bool)
+    values = without_gaps(values)
     size = np.abs(np.median(values, axis=0))
     with np.errstate(over="ignore", invalid="ignore"):
         away = np.abs(values - np.median(values, axis=0))
@@ -137,7 +139,8 @@ class Outliers:
         prior = np.sqrt(np.abs(to_host(state.kernel.diag(batch.X)))[:, None] + state.noise[None, :])
         with np.errstate(over="ignore"):
             away = np.abs(to_host(targets.scaled(batch.y) - predict_in_chunks(state, batch.X).mean))
-        return np.asarray(~(away <= (self.limit or 0.0) * prior).all(axis=1))
+        # A label that is missing surprises nobody.
+        return np.asarray(~((away <= (self.limit or 0.0) * prior) | np.isnan(to_host(batch.y))).all(axis=1))
 
     def merge(self, other: Self) -> Self:
         """Return the guard of both streams."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..kernels import FAMILIES, Kernel, Matern, RationalQuadratic, Scaled, Sum, Trend
 from ..kernels.stationary import Stationary
+from ..labels import without_gaps
 
 # What kernel="auto" chooses from.
 AUTO = ("squared_exponential", "matern52", "matern32", "matern12", "rational_quadratic")
@@ -33,9 +34,10 @@ def clipped(values: np.ndarray) -> np.ndarray:
 
     A column of which more than half is one value has no robust deviation and stays as it is.
     """
-    middle = np.median(values, axis=0)
+    known = without_gaps(values)
+    middle = np.median(known, axis=0)
     with np.errstate(over="ignore"):
-        reach = OUTLYING * ROBUST * np.median(np.abs(values - middle), axis=0)
+        reach = OUTLYING * ROBUST * np.median(np.abs(known - middle), axis=0)
     reach = np.where((reach > 0) & np.isfinite(reach), reach, np.inf)
     return np.asarray(np.clip(values, middle - reach, middle + reach))
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from ..gp.outputs import per_output
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
+from ..labels import without_gaps
 from .families import clipped, family_of, like, natural_kernel, prior_widths
 from .objectives import SampleObjective
 from .optimise import FEW_STEPS, TAKEN, PenalisedObjective, Search, Tuned, climb, limits_of, tune
 from .several import SeveralOutputs
-from .start import NOISE_SHARE
+from .start import MIN_ROWS, NOISE_SHARE
 
 # Multiples of the default length-scales where a tuning also looks, because all-noise is a local optimum.
 STARTS = (1.0, 3.0, 0.3, 0.1, 0.03)
@@ -30,6 +31,7 @@ OnRows: TypeAlias = SampleObjective | SeveralOutputs
 
 def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
     """Return why there is nothing to tune on in a sample, X (m, d) and y (m, q); empty if there is something."""
+    y = without_gaps(y)
     if not float(y.std(axis=0).max()) > 1e-12 * float((y**2).mean()) ** 0.5:
         return "kept: the targets do not vary"
     return "kept: all rows are equal" if (X[0] == X).all() else ""
@@ -52,10 +54,23 @@ def tune_on_rows(
         rest = kernel.split()[1]
         objective = SeveralOutputs(X, y, float(np.mean((kernel if rest is None else rest).diag(X))))
     else:
-        objective = SampleObjective(X, y, kind)
+        objective = SampleObjective(*_without_missing(X, y), kind)
+        if len(objective.X) < min(MIN_ROWS, len(X)):
+            return Tuned(kernel, noise, "kept: too many labels are missing")
     if search.families:
         return _contest(objective, kernel, noise, search)
     return tune(objective, kernel, noise, search, _starts(objective, kernel, search.centre, noise, search))
+
+
+def _without_missing(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows X (m, d) and outputs y (m, q) without missing labels that leave most labels."""
+    known = ~np.isnan(y)
+    if known.all():
+        return X, y
+    order = np.argsort(-known.sum(axis=0), kind="stable")
+    rows = np.logical_and.accumulate(known[:, order], axis=1)  # (m, q): the first k outputs have a label
+    k = int(np.argmax(rows.sum(axis=0) * (1 + np.arange(order.size)))) + 1
+    return X[rows[:, k - 1]], y[np.ix_(rows[:, k - 1], order[:k])]
 
 
 def _starts(

@@ -41,7 +41,8 @@ KEPT = 8
 class SeveralOutputs:
     """The objective "evidence" of the exact GP of a sample X (m, d), y (m, q), q ≥ 2; see the module.
 
-    Outputs that do not vary in the sample say nothing: they have no part in it.
+    Outputs that do not vary in the sample say nothing: they have no part in it. Labels that are missing, NaN in y, have
+    none either: outputs that lack the same rows share an eigendecomposition.
 
     Attributes
     ----------
@@ -52,64 +53,82 @@ class SeveralOutputs:
     X: np.ndarray
     y: np.ndarray
     prior: float
-    _known: dict[bytes, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, compare=False)
+    _known: dict[bytes, list[tuple[np.ndarray, np.ndarray]]] = field(default_factory=dict, compare=False)
 
-    def _spectrum(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """Return eigenvalues (m,) and eigenvectors (m, m) of the kernel matrix; the last few are kept."""
+    @cached_property
+    def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows and outputs that go together: outputs that vary, by the rows of which they have a label."""
+        known, found = ~np.isnan(self.y), []
+        for pattern in np.unique(known, axis=1).T:
+            outputs = np.flatnonzero((known == pattern[:, None]).all(axis=0))
+            y = self.y[np.ix_(pattern, outputs)]
+            varying = (
+                y.std(axis=0) > 1e-12 * np.sqrt((y**2).mean(axis=0))
+                if len(y)
+                else np.zeros(outputs.size, bool)
+            )
+            if varying.any():
+                found.append((np.flatnonzero(pattern), outputs[varying]))
+        return found
+
+    def _spectra(self, kernel: Kernel) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return eigenvalues (m,) and eigenvectors (m, m) of the kernel matrix of each part; the last few are kept."""
         key = kernel.theta.tobytes()
         if key not in self._known:
             if len(self._known) >= KEPT:
                 self._known.clear()
-            values, V = eigh(kernel.block(self.X), "the kernel matrix of the sample")
-            self._known[key] = np.maximum(values, 0.0), V  # what is below zero is rounding
+            K = kernel.block(self.X)
+            every = [
+                eigh(K[np.ix_(rows, rows)] if rows.size < len(K) else K, "the kernel matrix of the sample")
+                for rows, _ in self.parts
+            ]
+            # What is below zero is rounding.
+            self._known[key] = [(np.maximum(values, 0.0), V) for values, V in every]
         return self._known[key]
 
     @property
     def observations(self) -> float:
         """See Objective."""
-        return self.y.size
+        return int((~np.isnan(self.y)).sum())
 
     @property
     def noise_size(self) -> float:
         """See Objective; that of the kernel, because every output is scaled to it."""
         return self.prior
 
-    @cached_property
-    def varying(self) -> np.ndarray:
-        """Which outputs vary, (q,)."""
-        return np.asarray(self.y.std(axis=0) > 1e-12 * np.sqrt((self.y**2).mean(axis=0)))
-
     def best_noises(self, kernel: Kernel, noise: np.ndarray) -> np.ndarray:
         """Return the noise of most evidence for each output (q,) on a grid; outputs that do not vary keep theirs.
 
         The evidence of an output has two optima where it may be all noise: a gradient finds the nearer one.
         """
-        values, V = self._spectrum(kernel)
-        turned, best = V.T @ self.y[:, self.varying], noise.copy()
-        grid = self.prior * np.geomspace(*NOISE_OVER_AMPLITUDE, GRID)
-        shifted = values[:, None] + grid[None, :]
-        left = np.log((turned**2).T @ (1.0 / shifted))  # (q, grid)
-        best[self.varying] = grid[np.argmin(len(self.X) * left + np.log(shifted).sum(axis=0), axis=1)]
+        best, grid = noise.copy(), self.prior * np.geomspace(*NOISE_OVER_AMPLITUDE, GRID)
+        for (rows, outputs), (values, V) in zip(self.parts, self._spectra(kernel), strict=True):
+            turned, shifted = V.T @ self.y[np.ix_(rows, outputs)], values[:, None] + grid[None, :]
+            left = np.log((turned**2).T @ (1.0 / shifted))  # (outputs, grid)
+            best[outputs] = grid[np.argmin(rows.size * left + np.log(shifted).sum(axis=0), axis=1)]
         return best
 
     def __call__(self, kernel: Kernel, noise: float | np.ndarray) -> Value:
         """See Objective; `noise` (q,) is ρ."""
-        m, here, noise = len(self.X), self.varying, np.asarray(noise)
-        values, V = self._spectrum(kernel)
-        shifted = values[:, None] + noise[None, here]
-        turned = V.T @ self.y[:, here]
-        delta, solved = 1.0 / shifted, turned / shifted
-        amplitudes = (turned * solved).sum(axis=0) / m
-        each = m * np.log(amplitudes) + np.log(shifted).sum(axis=0) + m * (1.0 + math.log(2 * math.pi))
-        alpha = V @ (solved / np.sqrt(amplitudes))
-        # V diag(d) Vᵀ as a product with its own transpose, of which half is computed.
-        W = 0.5 * (alpha @ alpha.T - gram((V * np.sqrt(delta.sum(axis=1))).T))
-        by_noise = np.zeros(here.size)
-        by_noise[here] = 0.5 * noise[here] * ((alpha**2).sum(axis=0) - delta.sum(axis=0))
+        noise, W = np.asarray(noise), np.zeros((len(self.X), len(self.X)))
+        value, by_noise, density, amplitudes = 0.0, np.zeros(noise.size), [], np.ones(noise.size)
+        for (rows, outputs), (values, V) in zip(self.parts, self._spectra(kernel), strict=True):
+            m, shifted = rows.size, values[:, None] + noise[None, outputs]
+            turned = V.T @ self.y[np.ix_(rows, outputs)]
+            delta, solved = 1.0 / shifted, turned / shifted
+            v = (turned * solved).sum(axis=0) / m
+            each = m * np.log(v) + np.log(shifted).sum(axis=0) + m * (1.0 + math.log(2 * math.pi))
+            value, amplitudes[outputs] = value - 0.5 * float(each.sum()), v
+            alpha = V @ (solved / np.sqrt(v))
+            # V diag(d) Vᵀ as a product with its own transpose, of which half is computed.
+            at = np.ix_(rows, rows) if m < len(W) else ...
+            W[at] += 0.5 * (alpha @ alpha.T - gram((V * np.sqrt(delta.sum(axis=1))).T))
+            by_noise[outputs] = 0.5 * noise[outputs] * ((alpha**2).sum(axis=0) - delta.sum(axis=0))
+            # Eqs. (5.10) and (5.12), the diagonal of each inverse being that of vⱼ(K + ρⱼI).
+            diagonal = (V * V) @ delta
+            density.append(
+                -0.5 * (alpha**2 / diagonal - np.log(diagonal / v) + math.log(2 * math.pi)).ravel()
+            )
         gradient = np.concatenate([kernel.gradient(W, self.X), by_noise])
-        # Eqs. (5.10) and (5.12), the diagonal of each inverse being that of vⱼ(K + ρⱼI).
-        diagonal = (V * V) @ delta
-        density = -0.5 * (alpha**2 / diagonal - np.log(diagonal / amplitudes) + math.log(2 * math.pi))
-        every = np.ones(here.size)
-        every[here] = amplitudes
-        return Value(-0.5 * each.sum() / self.y.size, gradient / self.y.size, float(density.mean()), every)
+        n, held_out = self.observations, float(np.concatenate(density).mean())
+        return Value(value / n, gradient / n, held_out, amplitudes)
