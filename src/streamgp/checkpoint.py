@@ -49,7 +49,7 @@ _CLASSES: dict[str, type] = {
     for cls in (
         Learner, FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores,
-        history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
+        history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments, outliers.Waiting,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, exact.Panel, recursive.RecursiveState,
         spectral.SpectralState, spectral.SpectralConfig,
