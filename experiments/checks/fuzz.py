@@ -77,7 +77,7 @@ def argument(rng: np.random.Generator) -> dict[str, object]:
         "tune": ["none", "doubling", "initial", "hybrid", "continuous", "often", 3],
         "objective": ["evidence", "loo", "training_error", "likelihood"],
         "forgetting": [1.0, 0.9, 0.5, 0, 2, "a"],
-        "guard": [None, 10, 3.0, 0, "x"],
+        "guard": ["auto", None, 10, 3.0, 0, "x"],
         "kernel": [None, "matern32", "dictionary", "rational_quadratic", "spline", 5, object()],
         "bounds": [(1e-3, 1e3), (1, 1), (5, 2), 3],
         "memory": ["bounded", "rows", "all"],
@@ -254,7 +254,7 @@ def fuzz_lines(rng: np.random.Generator, rows: int, folder: Path, seen: Counter[
             if not {"a", "b", "y"} <= set(reader.columns):
                 seen["other columns"] += 1
                 continue
-            gp = StreamingGPRegressor(rank=15, random_state=0, guard=rng.choice([None, 10]))
+            gp = StreamingGPRegressor(rank=15, random_state=0, guard=[None, 10, "auto"][rng.integers(3)])
             session = Session(
                 gp,
                 ("y",),

@@ -114,12 +114,12 @@ class LearnedAttributes:
 
     @property
     def refused_(self) -> np.ndarray:
-        """Which rows of the last batch the guard left out, shape (b,); empty without a guard."""
+        """Which rows of the last batch the guard refused, shape (b,); empty without a guard."""
         return self.learner_.outliers.refused
 
     @property
     def n_refused_(self) -> int:
-        """How many rows the guard left out."""
+        """How many rows the guard refused, and has not learned later."""
         return self.learner_.outliers.total
 
     @property

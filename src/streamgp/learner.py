@@ -33,7 +33,8 @@ from .online.calibration import Scores
 from .online.first import FirstRows
 from .online.history import Ledger, Repeats
 from .online.outliers import Outliers
-from .parameters import MERGEABLE, Settings
+from .online.suspects import ROUNDS
+from .parameters import AUTO, MERGEABLE, Settings
 from .targets import TargetScaling
 from .tuning.families import families_of
 from .tuning.optimise import TAKEN
@@ -95,9 +96,8 @@ class Learner:
     # The loop
 
     @classmethod
-    def begin(cls, settings: Settings, batch: Batch, batches: int = 1) -> Self:
-        """Choose the hyperparameters that were not given and learn the first rows."""
-        outliers, batch = Outliers.first(settings.guard, batch)
+    def of(cls, settings: Settings, batch: Batch, outliers: Outliers, batches: int) -> Self:
+        """Choose the hyperparameters that were not given and learn the first rows; see `begin`."""
         X, y, n = batch.X, batch.y, batch.X.shape[0]
         found, estimating = start_of(settings, X, without_gaps(y))
         offset, scale = asarray_like(found.offset, y), asarray_like(found.scale, y)
@@ -117,7 +117,6 @@ class Learner:
             ledger=Ledger.empty().add(X, y),
             repeats=repeats,
             outliers=outliers,
-            # Copies: the caller may write its next rows into the same memory.
             first=FirstRows(copied(X), copied(y), estimating, gathering) if estimating or gathering else None,
             rows_seen=n,
             batches=batches,
@@ -139,7 +138,7 @@ class Learner:
             tuned = tuned._tuned(None, 0, tuned.sample)
         return tuned._scored_again(X, z, fresh)
 
-    def update(self, batch: Batch, late: Late | None = None) -> Self:
+    def update(self, batch: Batch, late: Late | None = None) -> Learner:
         """Test, then train: score each row by the prediction made before it, then learn it.
 
         `late` is what earlier models answered for rows whose labels come only now.
@@ -153,8 +152,8 @@ class Learner:
             return self._begun_again(batch, self.first)
         outliers = self.outliers
         if self.settings.guard is not None:
-            outliers, batch = outliers.screen(batch, self.state, self.targets)
-            late = None if late is None else late.only(~outliers.refused)
+            outliers, batch = outliers.screen(batch, self.state, self.targets, self.scores)
+            late = None if late is None else late.screened(~outliers.refused, batch.X.shape[0])
             if not batch.X.shape[0]:
                 return replace(self, outliers=outliers)
         X, z = batch.X, self.targets.apply(batch.y, deferred=True)
@@ -232,19 +231,17 @@ class Learner:
         n = self.first.X.shape[0] + batch.X.shape[0]
         return not self.first.estimating and gathers(self.settings, n)
 
-    def _begun_again(self, batch: Batch, first: FirstRows) -> Self:
+    def _begun_again(self, batch: Batch, first: FirstRows) -> Learner:
         """Begin with all rows so far: units, hyperparameters and basis come from more of them now."""
         n = batch.X.shape[0]
         both = replace(batch, X=joined([first.X, batch.X]), y=joined([first.y, batch.y]))
-        begun = type(self).begin(self.settings, both, self.batches + 1)
+        begun = begin(self.settings, both, self.batches + 1)
         outliers, schedule = begun.outliers, begun.schedule
         return replace(
             begun,
             columns=self.columns,
             unlabelled=self.unlabelled,
-            outliers=replace(
-                outliers, refused=outliers.refused[-n:], total=self.outliers.total + outliers.total
-            ),
+            outliers=outliers.after_first(self.outliers, n, first.estimating),
             schedule=replace(
                 schedule,
                 tunings=self.schedule.tunings + schedule.tunings,
@@ -341,3 +338,24 @@ class Learner:
                 "merge nor go on with Dask"
             )
         return cast(MergeableState, self.state)
+
+
+def begin(settings: Settings, batch: Batch, batches: int = 1) -> Learner:
+    """Return the learner of the first rows, without those that the guard refuses.
+
+    It judges them by the model that the others make, and that is made anew until nothing changes.
+    """
+    outliers, kept = Outliers.first(settings.guard, batch)
+    learner = Learner.of(settings, kept, outliers, batches)
+    for strictness in ROUNDS if settings.guard == AUTO else ():
+        again, kept = outliers.reconsidered(
+            batch, learner.state, learner.targets, seed=settings.seed, strictness=strictness
+        )
+        if again is not outliers:
+            outliers, learner = again, Learner.of(settings, kept, again, batches)
+        elif strictness == 1 or not outliers.total:
+            break
+    if learner.first is None or not learner.first.estimating or not outliers.total:
+        return learner
+    # All of them are kept, to be judged again with more. Copies: the caller may write its next rows there.
+    return replace(learner, first=replace(learner.first, X=copied(batch.X), y=copied(batch.y)))

@@ -26,6 +26,7 @@ def unlearned(learner: Learner, batch: Batch) -> Learner:
         )
     if n > learner.rows_seen:
         raise InputError(f"{n} rows are more than the {learner.rows_seen} that were learned")
+    learner.outliers.check_learned(batch, learner.ledger.learned)
     ledger, known = learner.ledger.without(batch.X, batch.y)
     z = learner.targets.apply(batch.y)
     state = state.unlearn(batch.X, z, known=known)

@@ -16,6 +16,8 @@ from .kernels import FAMILIES, as_kernel
 METHODS = ("pivoted", "srmf", "brmf", "nrmf", "rgp")
 # Methods on inducing points: their statistics can be merged, subtracted and forgotten.
 MERGEABLE = ("pivoted", "rgp")
+# The value of arguments that are chosen from the stream.
+AUTO = "auto"
 SPECTRAL = ("srmf", "brmf")
 MODES = ("doubling", "initial", "hybrid", "continuous", "none")
 OBJECTIVES = ("evidence", "loo", "training_error")
@@ -111,8 +113,10 @@ class Settings:
     )
     refactor: bool = _parameter(False, _is_flag, "True or False", ("nrmf",))
     basis: Any = _parameter(None, _is_anything, "", ("rgp",))  # see basis_points
-    guard: float | None = _parameter(
-        None, _either(_is_none, _between(0, np.inf)), "a number of deviations above 0, such as 10, or None"
+    guard: float | str | None = _parameter(
+        AUTO,
+        _either(_is_none, _one_of(AUTO), _between(0, np.inf)),
+        "'auto', a number of deviations above 0, such as 10, or None",
     )
     mixed_precision: bool = _parameter(False, _is_flag, "True or False", ("pivoted",))
     seed: int = 0

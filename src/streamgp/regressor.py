@@ -18,7 +18,7 @@ from .answers import Question, answer, draw_samples
 from .checks import check_batch, check_rows, seed_of
 from .errors import CheckpointError, InputError, InputTypeError
 from .learned import LearnedAttributes
-from .learner import Learner
+from .learner import Learner, begin
 from .locking import writing
 from .online.answered import AnswerMemory, Answers, scoring
 from .parameters import DECLARED, Settings
@@ -81,10 +81,10 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
     basis : array (m, d), optional
         The inducing points of rgp, of which at most `rank` are used. By default `rank` rows of the first batch,
         or of the first `rank` rows where batches are smaller, drawn by residual variance.
-    guard : float, optional
-        Refuse outliers: rows whose inputs lie more than this many standard deviations from the mean of those learned,
-        or whose targets lie more than this many of the prior's from their prediction (of the first rows: from the
-        median). 10 is a good choice. `refused_` lists them; a target that jumps that far and stays is never learned.
+    guard : "auto", float or None
+        Rows not to learn; None learns all. "auto": rare ones whose target lies five times as far from its prediction
+        as the 95 % interval reaches, or whose inputs are absurd; where half of 20 rows in a row do, all are learned.
+        A number: inputs so many standard deviations from the mean, or targets so many of the prior's from prediction.
     mixed_precision : bool
         For float32 data, sum the products of a batch in float32 and only the batches in float64 (pivoted). Slightly
         faster on a GPU whose tensor cores are allowed for float32; the noise must stay above their rounding.
@@ -105,7 +105,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
     tuning_, tuning_seconds_ : Outcome or None, float
         The outcome of the tuning at the last batch, None where there was none; the time that all tuning took.
     refused_, n_refused_, n_unlabelled_ : (b,), int, int
-        Which rows of the last batch the guard refused, and how many in all; rows without any label.
+        Which rows of the last batch the guard refused, and how many of all rows were not learned so far; rows without
+        any label.
     learner_ : Learner
         All that was learned, immutable.
 
@@ -139,7 +140,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         variant: Literal["projected", "literal"] = "projected",
         refactor: bool = False,
         basis: Any = None,
-        guard: float | None = None,
+        guard: float | Literal["auto"] | None = "auto",
         mixed_precision: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -176,7 +177,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
 
         Rows that `predict` has answered are scored by what it answered, however late their labels come; a row is known
         again by its values, or by its id, (b,), if ids were given to both. NaN among several outputs of y: that output
-        does not learn the row; outputs that lack different labels are then learned apart, at the cost of as many models.
+        does not learn the row; outputs that lack different labels are learned apart, at the cost of as many models.
 
         Raises with the model unchanged: the next learner is built whole, then assigned at once. Arguments of the
         constructor that were changed take effect at the next `fit`; `forgetting`, `tune`, `objective`,
@@ -207,7 +208,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         else:
             batch = check_batch(X, y, None, None)
             with one_blas_thread(batch.X):
-                learner = Learner.begin(settings, batch)
+                learner = begin(settings, batch)
         seed_of(self.random_state)
         self._learner = learner
         # After the learner: a thread that reads it before the learner has no answers of other outputs.

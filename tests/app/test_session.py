@@ -85,12 +85,31 @@ def test_the_guard_quarantines_a_broken_sensor(tmp_path):
 def test_targets_beyond_the_range_of_the_model_are_bad_rows(tmp_path):
     write_csv(tmp_path / "t.csv", 300, l200="1,1,1,1e200")
     outcome = run(
-        tmp_path / "t.csv", "--target", "y", "--rank", 30, "--on-error", "skip", "--save", tmp_path / "m"
-    )
+        tmp_path / "t.csv", "--target", "y", "--rank", 30, "--guard", "none", "--on-error", "skip",
+        "--save", tmp_path / "m",
+    )  # fmt: skip
     assert outcome.exit_code == 0, outcome.output
     assert "line 200: cannot be used" in outcome.output
     assert streamgp.load(tmp_path / "m").n_samples_seen_ == 299
-    assert run(tmp_path / "t.csv", "--target", "y", "--rank", 30).exit_code == 1
+    assert run(tmp_path / "t.csv", "--target", "y", "--rank", 30, "--guard", "none").exit_code == 1
+
+
+def test_a_run_counts_rows_that_the_guard_held_back_and_those_that_it_learned_later(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    y = X[:, 0] + 0.1 * rng.standard_normal(400)
+    y[[10, 150]], y[297:] = 1e5, y[297:] + 50.0  # the first bad row is judged when more rows are there
+    lines = ["a,b,y", *(f"{a},{b},{t}" for (a, b), t in zip(X, y, strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    bad = tmp_path / "bad.jsonl"
+    outcome = run(
+        tmp_path / "t.csv", "--target", "y", "--rank", 30, "--batch", 10, "--on-error", "quarantine",
+        "--quarantine", bad, "--save", tmp_path / "m",
+    )  # fmt: skip
+    assert "400 rows, 398 learned" in " ".join(outcome.output.split())
+    assert "2 refused by the guard" in outcome.output
+    assert streamgp.load(tmp_path / "m").n_samples_seen_ == 398
+    assert {152, 299} <= {json.loads(line)["line"] for line in bad.read_text().splitlines()}
 
 
 def test_a_row_whose_factorisation_fails_is_a_bad_row_and_the_run_continues(tmp_path, monkeypatch):
@@ -117,7 +136,7 @@ def test_a_row_whose_factorisation_fails_is_a_bad_row_and_the_run_continues(tmp_
 def test_after_a_bad_row_is_mended_the_run_resumes(tmp_path, bad):
     write_csv(tmp_path / "t.csv", 600, l450=bad)
     write_csv(tmp_path / "mended.csv", 600)
-    common = ("--target", "y", "--rank", 20, "--resume")
+    common = ("--target", "y", "--rank", 20, "--guard", "none", "--resume")
     assert run(tmp_path / "mended.csv", *common, "--checkpoint", tmp_path / "a.gp").exit_code == 0
     assert run(tmp_path / "t.csv", *common, "--checkpoint", tmp_path / "b.gp").exit_code == 1
     assert streamgp.load(tmp_path / "b.gp").n_samples_seen_ == 400

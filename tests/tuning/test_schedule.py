@@ -39,7 +39,7 @@ def test_with_forgetting_hyperparameters_are_tuned_when_half_of_what_counts_is_n
     y += 0.05 * rng.standard_normal(6000)
     errors, tuned = {}, {}
     for forgetting in (1.0, 0.96):
-        gp = StreamingGPRegressor(rank=60, forgetting=forgetting, random_state=0)
+        gp = StreamingGPRegressor(rank=60, forgetting=forgetting, guard=None, random_state=0)
         records = list(prequential(gp, X, y, 20))
         tuned[forgetting] = [r.rows_seen for r in records if r.tuning]
         errors[forgetting] = np.sqrt(np.mean([r.rmse**2 for r in records[-50:]]))

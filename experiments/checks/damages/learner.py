@@ -27,8 +27,8 @@ DAMAGES = [
     Damage(
         "guard: targets",
         "src/streamgp/online/outliers.py",
-        "refused[~refused] = self._surprising",
-        "refused[~refused] = 0 * self._surprising",
+        "else self._far(near, state, targets)",
+        "else 0 * self._far(near, state, targets)",
         "test_outliers",
     ),
     Damage(

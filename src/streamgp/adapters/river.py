@@ -44,7 +44,7 @@ class GPRegressor(base.MiniBatchRegressor):
         noise: float | str = "auto",
         tune: str = "doubling",
         forgetting: float = 1.0,
-        guard: float | None = None,
+        guard: float | str | None = "auto",
         seed: int | None = None,
     ) -> None:
         self.kernel = kernel

@@ -23,7 +23,7 @@ FIRST_BAD = 5
 # Batches of which the inputs are kept, for the spectrum in a report.
 LATEST = 5
 
-_REFUSED = "refused by the guard: too far from all that was learned"
+_REFUSED = "refused by the guard: too far from what was learned"
 
 
 @dataclass(frozen=True)
@@ -217,10 +217,14 @@ class Session:
 
     def _partial_fit(self, X: np.ndarray, y: np.ndarray, line_numbers: list[int]) -> list[BadRow]:
         """Learn rows and return those that the guard refused."""
+        before = self.gp.n_refused_ if self.fitted else 0
         self.gp.partial_fit(X, y[:, 0] if y.shape[1] == 1 else y)
-        return [
-            BadRow(line_numbers[i], _REFUSED, _as_json(X[i], y[i])) for i in np.flatnonzero(self.gp.refused_)
-        ]
+        refused = np.flatnonzero(self.gp.refused_)
+        # Earlier rows may be learned after all, and of the first rows some refused, now that more are there.
+        earlier = self.gp.n_refused_ - before - refused.size
+        self.tally.refused += earlier
+        self.tally.learned -= earlier
+        return [BadRow(line_numbers[i], _REFUSED, _as_json(X[i], y[i])) for i in refused]
 
     def _bad_row(self, line: int, error: Exception, x: np.ndarray, y: np.ndarray) -> BadRow:
         """Return the bad row that an error of the model makes, or raise DataError where one ends the run."""

@@ -14,10 +14,11 @@ from ..answers import Question, answer
 from ..checks import Batch, check_rows
 from ..errors import InputError, ParameterError
 from ..learner import Learner
+from ..learner import begin as begun
 from ..merging import merged
 from ..methods.base import Summary
 from ..online.history import Ledger, Repeats
-from ..parameters import LATER, MERGEABLE, Settings
+from ..parameters import AUTO, LATER, MERGEABLE, Settings
 from .cluster import client_or_local, result
 from .partitions import UNCHANGED, Partitions, Piece, text_names
 
@@ -63,11 +64,17 @@ def begin(settings: Settings, X: Any, y: Any) -> Learner:
     with client_or_local() as client:
         sample = _sample(client, partitions, settings)
         with one_blas_thread():
-            learner = Learner.begin(settings, sample)
+            learner = begun(settings, sample)
         if learner.first is not None:
             # So few rows that all of them are the sample.
             return learner
-        blank = replace(learner, state=learner.mergeable().emptied(), scores=learner.scores.emptied())
+        # Rows that were refused in the sample are learned with their partition, which is not screened.
+        blank = replace(
+            learner,
+            state=learner.mergeable().emptied(),
+            scores=learner.scores.emptied(),
+            outliers=replace(learner.outliers, refused=learner.outliers.refused[:0], total=0),
+        )
         summary = _summary(client, blank, partitions)
     return _finished(replace(blank, rows_seen=0, batches=0), sample, summary, summary)
 
@@ -120,10 +127,11 @@ def _finished(learner: Learner, sample: Batch, new: Summary, total: Summary) -> 
 
 
 def _check_settings(settings: Settings) -> None:
-    for name, value, plain in (("guard", settings.guard, None), ("memory", settings.memory, "bounded")):
-        if value != plain:
+    for name, plain in (("guard", (AUTO, None)), ("memory", ("bounded",))):
+        value = getattr(settings, name)
+        if value not in plain:
             raise ParameterError(
-                f"{name}={value!r} needs rows one batch after another; leave it at {plain!r} with Dask"
+                f"{name}={value!r} needs rows one batch after another; leave it at {plain[0]!r} with Dask"
             )
     if settings.method not in MERGEABLE:
         raise ParameterError(

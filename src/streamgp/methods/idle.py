@@ -1,7 +1,7 @@
 """Pivots that are out of use: what they are worth to a stream whose newest rows need pivots of their own.
 
-A pivot is idle if it explains far less of the last rows than of all rows so far. On inputs that never come back (time, a
-random walk) every old pivot is idle for good and can be exchanged; where a stream returns to earlier inputs, idle
+A pivot is idle if it explains far less of the last rows than of all rows so far. On inputs that never come back (time,
+a random walk) every old pivot is idle for good and can be exchanged; where a stream returns to earlier inputs, idle
 pivots come back into use. How often they do is counted, so that a pivot's past counts for as much as it turns out to.
 """
 

@@ -119,8 +119,8 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
 def take_novel(state: S, block: Rows) -> S:
     """Exchange idle pivots for rows of the newest block that are unexplained; O(W r² + m r²).
 
-    Gains are what a row explains of its block, itself included, as a share of the recent rows; see `idle` for the worth of a
-    pivot. Where all pivots are in use none is exchanged.
+    Gains are what a row explains of its block, itself included, as a share of the recent rows; see `idle` for the worth
+    of a pivot. Where all pivots are in use none is exchanged.
     """
     recent, idle = state.recent_rows, state.idle
     if idle.worth is None or idle.worth.size != state.features.rank:

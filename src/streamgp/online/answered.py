@@ -114,6 +114,15 @@ class Late:
         """Return a part of the rows: a slice, places or a mask."""
         return type(self)(*(getattr(self, f.name)[rows] for f in fields(self)))
 
+    def screened(self, kept: np.ndarray, n: int) -> Self:
+        """Return the rows for which `kept` (b,) is true, behind others that were held back, n of them together."""
+        rest = self.only(kept)
+        held = n - rest.known.size
+        if not held:
+            return rest
+        values = (getattr(rest, f.name) for f in fields(rest))
+        return type(self)(*(np.concatenate([np.zeros((held, *v.shape[1:]), v.dtype), v]) for v in values))
+
     def standardised(self, targets: TargetScaling) -> Self:
         """Return the answers in the present units of the model."""
         mean, variance, noise = (

@@ -77,15 +77,17 @@ def family_of(kernel: Kernel) -> str:
 def stationary_of(kernel: Kernel) -> Stationary:
     """Return the correlation in a kernel that `natural_kernel` made."""
     rest = kernel.split()[1]
-    assert isinstance(rest, Scaled) and isinstance(rest.kernel, Stationary)
+    assert isinstance(rest, Scaled)
+    assert isinstance(rest.kernel, Stationary)
     return rest.kernel
 
 
 def like(kernel: Kernel, natural: Kernel) -> Kernel:
-    """Return `natural` with the amplitude, length-scales and trend of another kernel, which may be of another family."""
+    """Return `natural` with the amplitude, length-scales and trend of a kernel that may be of another family."""
     trend, rest = kernel.split()
     natural_trend, natural_rest = natural.split()
-    assert rest is not None and natural_rest is not None
+    assert rest is not None
+    assert natural_rest is not None
     if family_of(kernel) == family_of(natural):
         base = natural_rest.with_theta(rest.theta)
     else:
@@ -100,8 +102,6 @@ def like(kernel: Kernel, natural: Kernel) -> Kernel:
 
 def prior_widths(kernel: Kernel) -> np.ndarray:
     """Return the standard deviation of the prior on each entry of theta of a kernel that `natural_kernel` made."""
-    trend, rest = kernel.split()
-    assert rest is not None
     n_lengths = len(np.atleast_1d(stationary_of(kernel).length_scale))
     widths = np.full(kernel.theta.size, WIDE)
     widths[: 1 + n_lengths] = NARROW

@@ -54,8 +54,8 @@ def start(
 
     A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
     the kernel is noise. Without one, the targets' mean is taken off and the kernel is the `natural_kernel` of the
-    family that is named, with a trend if wanted. `few`: so few rows that they are not tuned on; see `from_few`. `fixed`:
-    a kernel that is given will not be tuned either.
+    family that is named, with a trend if wanted. `few`: so few rows that they are not tuned on; see `from_few`.
+    `fixed`: a kernel that is given will not be tuned either.
     """
     n_outputs = y.shape[1]
     offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)

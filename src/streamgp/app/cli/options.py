@@ -43,6 +43,23 @@ class Rank(click.ParamType):  # type: ignore[type-arg]
         return int(click.IntRange(1).convert(value, param, ctx))
 
 
+class Guard(click.ParamType):  # type: ignore[type-arg]
+    """A number of deviations above 0, "auto" or "none"."""
+
+    name = "auto|none|number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str | None:
+        """Return the number, "auto", or None for "none"."""
+        if value in ("auto", "none"):
+            return None if value == "none" else "auto"
+        deviations = float(click.FloatRange(0, min_open=True).convert(value, param, ctx))
+        if deviations != deviations:
+            self.fail("nan is not a number", param, ctx)
+        return deviations
+
+
 def refuse_nan(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     """Return the value; raise BadParameter for NaN, which click accepts in every range."""
     if value is not None and value != value:

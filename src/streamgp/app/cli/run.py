@@ -18,6 +18,7 @@ from .display import live_line, print_summary
 from .options import (
     FILE,
     INPUT_OPTIONS,
+    Guard,
     Names,
     Rank,
     add_options,
@@ -69,8 +70,9 @@ from .signals import INTERRUPTED, Stop
     help="Factor on the weight of the past at each batch; below 1 the model follows drift.",
 )  # fmt: skip
 @click.option(
-    "--guard", type=click.FloatRange(0, min_open=True), callback=refuse_nan,
-    help="Refuse to learn rows more than this many standard deviations off, as from a broken sensor; try 10.",
+    "--guard", default="auto", show_default=True, type=Guard(),
+    help="Rows not to learn: auto, those that errors so far do not explain, unless many follow; a number, those so "
+    "many standard deviations off; none, no row.",
 )  # fmt: skip
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of all random choices."
