@@ -1,5 +1,7 @@
 """Several outputs: an output is learned as if it were alone, however noisy its neighbours."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -151,3 +153,45 @@ def test_outputs_with_noises_of_their_own_go_on_from_a_checkpoint_bit_for_bit(me
             each.partial_fit(X[i : i + 30], y[i : i + 30])
     for a, b in zip(gp.predict(X, return_interval=0.9), other.predict(X, return_interval=0.9), strict=True):
         assert (a == b).all()
+
+
+def tuned_apart(seed, q=2):
+    """A regressor of a given kernel that was tuned on rows of its own."""
+    X, y = wave(500, q=q, seed=seed)
+    y = y + np.array([0.02, 1.0]) * np.random.default_rng(seed).standard_normal(y.shape)
+    kernel = kernels.Scaled(2.0, kernels.SquaredExponential([1.0, 1.0, 1.0])) + kernels.White(0.1)
+    gp = StreamingGPRegressor(kernel, rank=60, random_state=0)
+    for i in range(0, 500, 50):
+        gp.partial_fit(X[i : i + 50], y[i : i + 50])
+    return gp, X, y
+
+
+def test_outputs_that_were_tuned_apart_from_one_kernel_merge():
+    (one, _, _), (two, _, _) = tuned_apart(0), tuned_apart(1)
+    assert (one.y_scale_ != two.y_scale_).all()
+    new, truth = wave(300, q=2, seed=5)
+    alone = [np.sqrt(((gp.predict(new) - truth) ** 2).mean(axis=0)) for gp in (one, two)]
+    one.merge(two)
+    both = np.sqrt(((one.predict(new) - truth) ** 2).mean(axis=0))
+    assert (both <= 1.1 * np.minimum(*alone)).all()
+    assert one.n_samples_seen_ == 1000
+
+
+def test_rows_are_unlearned_although_units_have_changed_since():
+    gp, X, y = tuned_apart(0)
+    factors = np.array([0.3, 7.1])
+    learner, one = gp.learner_, np.ones(2)
+    rescaled = replace(
+        learner,
+        state=learner.state.rescaled(factors),
+        targets=learner.targets.rescaled(factors),
+        sample=learner.sample.rescaled(factors),
+        scores=learner.scores.retuned(factors, one, one),
+    )
+    sizes = []
+    for each in (learner, rescaled):
+        gp._learner = each
+        gp.unlearn(X[450:], y[450:])
+        sizes.append((gp.learner_.sample.keys.size, (gp.learner_.state.window.weights == 0).sum()))
+    assert sizes[0] == sizes[1]
+    assert sizes[0][1] == 50

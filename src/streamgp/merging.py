@@ -72,6 +72,11 @@ def _scores_from(learner: Learner, found: LeftOut | None) -> Scores:
 def merged(learner: Learner, other: Learner) -> Learner:
     """Return the learner that has also learned the rows of another; raise InputError where they do not fit."""
     check_mergeable(learner, other)
+    factors = learner.targets.factors_from(other.targets)
+    if factors is not None and (factors != 1).any():
+        scores = other.scores.retuned(factors, factors**2, factors**2)
+        sample = other.sample.rescaled(factors)
+        other = replace(other, state=other.state.rescaled(factors), sample=sample, scores=scores)
     mine, theirs = learner.mergeable(), other.mergeable()
     if theirs.kernel != mine.kernel:
         theirs = theirs.retuned(mine.kernel, mine.noise)
@@ -110,9 +115,10 @@ def check_mergeable(mine: Learner, theirs: Learner) -> None:
     alike = a.kernel == b.kernel and (estimated or bool((a.noise == b.noise).all()))
     given = (mine.settings.kernel, mine.settings.noise)
     same_start = given[0] is not None and given == (theirs.settings.kernel, theirs.settings.noise)
-    # Kernels that were tuned apart from one given kernel are brought together.
-    alike = alike or (mine.settings.tune != "none" and mine.settings.method == "pivoted" and same_start)
-    if not alike or not mine.targets.same_units(theirs.targets):
+    # Kernels that were tuned apart from one given kernel are brought together, and so are units.
+    apart = mine.settings.tune != "none" and mine.settings.method == "pivoted" and same_start
+    factors = mine.targets.factors_from(theirs.targets)
+    if not (apart or alike) or factors is None or not (apart or (factors == 1).all()):
         raise InputError(
             "both must have the same kernel, noise and target units; give the kernel to both, and tune='none' to rgp"
         )

@@ -66,9 +66,10 @@ class TargetScaling:
         """Return the scaling by which standardised targets are `factors` (q,) times as large."""
         return replace(self, scale=self.scale / asarray_like(factors, self.scale))
 
-    def same_units(self, other: Self) -> bool:
-        """Return whether offset and scale are equal."""
-        return bool((self.offset == other.offset).all() and (self.scale == other.scale).all())
+    def factors_from(self, other: Self) -> np.ndarray | None:
+        """Return what targets that `other` has standardised are multiplied by to be as here, (q,); None: no factor."""
+        same = bool((self.offset == other.offset).all())
+        return np.asarray(to_host(other.scale) / to_host(self.scale)) if same else None
 
     def unscaled(
         self, mean: Array, variance: Array | None, noise: np.ndarray, rows: slice

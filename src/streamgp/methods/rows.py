@@ -73,16 +73,20 @@ class Removal:
     def of(cls, window: Rows, X: Array, y: Array) -> Removal:
         """Find the rows X (b, d), y (b, q) in a window; one that is not there has weight 1."""
         complete, weights, removed = True, to_host(window.weights).copy(), np.ones(X.shape[0])
-        have, lost = (
-            to_host(namespace(X).concat([double(a), b], axis=1)) for a, b in ((window.X, window.y), (X, y))
-        )
-        for i, row in enumerate(lost):
-            at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))[:1]
+        have, targets, lost, labels = (to_host(v) for v in (window.X, window.y, X, y))
+        for i, (row, label) in enumerate(zip(lost, labels, strict=True)):
+            at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))
+            at = at[same_labels(targets[at], label)][:1]
             if at.size:
                 removed[i], weights[at] = weights[at[0]], 0.0
             complete = complete and bool(at.size)
         like = window.weights
         return cls(asarray_like(weights, like), asarray_like(removed, like), complete)
+
+
+def same_labels(y: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Return which rows of y (n, q) are `label` (q,), to the rounding of a change of units (`State.rescaled`); (n,)."""
+    return np.asarray((np.abs(y - label) <= 1e-12 * np.abs(label)).all(axis=1))
 
 
 def moving(

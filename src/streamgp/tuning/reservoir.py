@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from .._arrays import Array, index, namespace, to_host
+from ..methods.rows import same_labels
 
 # Rows that are kept; a tuning's evaluation is O(SAMPLE³).
 SAMPLE = 500
@@ -45,8 +46,14 @@ class Reservoir:
 
     def without(self, X: Array, y: Array) -> Self:
         """Return the sample without rows that were unlearned."""
-        gone = {row.tobytes() for row in np.hstack([to_host(X), to_host(y)]).astype(np.float64)}
-        kept = np.array([r.tobytes() not in gone for r in np.hstack([self.X, self.y])], dtype=bool)
+        gone: dict[bytes, list[np.ndarray]] = {}
+        for row, label in zip(to_host(X).astype(np.float64), to_host(y), strict=True):
+            gone.setdefault(row.tobytes(), []).append(label)
+        labels = [np.array(gone.get(row.tobytes(), np.empty((0, y.shape[1])))) for row in self.X]
+        kept = np.array(
+            [not same_labels(known, label).any() for known, label in zip(labels, self.y, strict=True)],
+            dtype=bool,
+        )
         return replace(self, X=self.X[kept], y=self.y[kept], keys=self.keys[kept])
 
     def rescaled(self, factors: np.ndarray) -> Self:
