@@ -18,6 +18,7 @@ SPECIFIC = {
     "tolerance": (0.1, ("pivoted",)),
     "oversampling": (3, ("srmf", "brmf")),
     "forgetting": (0.9, ("pivoted", "rgp")),
+    "memory_rows": (100, ("pivoted", "rgp")),
     "memory": ("rows", ("pivoted",)),
     "variant": ("literal", ("srmf", "brmf")),
     "refactor": (True, ("nrmf",)),

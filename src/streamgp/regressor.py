@@ -44,10 +44,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
     rank : int or "auto"
         The most features (inducing points or eigenpairs) that are kept (all but nrmf). "auto": as many pivots as
         explain all but `tolerance` of the prior variance, at most `max_rank` (pivoted).
-    max_rank : int
-        The upper bound of rank="auto".
-    tolerance : float
-        The share of tr K that rank="auto" may leave unexplained.
+    max_rank, tolerance : int, float
+        The upper bound of rank="auto", and the share of tr K that it may leave unexplained.
     oversampling : int
         Extra random directions while the range of a matrix is sought (srmf, brmf).
     noise : float or "auto"
@@ -67,14 +65,14 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         How many batches tune="initial" tunes at.
     bounds : (low, high)
         Hyperparameters stay between these multiples of where they started.
-    forgetting : float
+    forgetting, memory_rows : float, float or None
         What the past is multiplied by at each `partial_fit`, 1 to remember all (pivoted, rgp; from the second
-        batch on, and for rgp from when its inducing points are complete).
+        batch on, and for rgp from when its inducing points are complete); or the number of rows after which the
+        weight of a row is 1/e, however they are batched, to which the weights of all rows sum up.
     memory : {"bounded", "rows"}
         The rows that new pivots learn from: the last 500, or all (pivoted).
     variant : {"projected", "literal"}
-        "literal" is the paper's algorithms as printed (srmf, brmf), Algorithm 5 where weights are tuned: the exact
-        cross-covariance beside the inverse of a truncated matrix. Errors grow like 1/noise where the rank is short.
+        "literal": the paper's algorithms as printed (srmf, brmf); errors grow like 1/noise where the rank is short.
     refactor : bool
         Factor from scratch at each batch (nrmf), as the paper does.
     basis : array (m, d), optional
@@ -134,6 +132,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         initial_batches: int = 10,
         bounds: tuple[float, float] = (1e-3, 1e3),
         forgetting: float = 1.0,
+        memory_rows: float | None = None,
         memory: Literal["bounded", "rows"] = "bounded",
         variant: Literal["projected", "literal"] = "projected",
         refactor: bool = False,
@@ -154,6 +153,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         self.initial_batches = initial_batches
         self.bounds = bounds
         self.forgetting = forgetting
+        self.memory_rows = memory_rows
         self.memory = memory
         self.variant = variant
         self.refactor = refactor
@@ -174,8 +174,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         """Learn a batch X (b, d) and y (b,) or (b, q) after all that came before; b from 1 up.
 
         Raises with the model unchanged: the next learner is built whole, then assigned at once. Arguments of the
-        constructor that were changed since the first batch take effect at the next `fit`; `forgetting`, `tune`,
-        `objective`, `initial_batches` and `bounds` at once: `gp.set_params(tune="none")` keeps what was found.
+        constructor that were changed since the first batch take effect at the next `fit`; `forgetting`, `memory_rows`,
+        `tune`, `objective`, `initial_batches`, `bounds` at once: `gp.set_params(tune="none")` keeps what was found.
 
         Any number of threads may predict meanwhile; each answer is that of one model. Threads that learn wait.
         """
