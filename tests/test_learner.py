@@ -231,10 +231,10 @@ def test_single_precision_with_little_noise_is_finite_and_has_an_evidence(method
 @pytest.mark.parametrize("memory", [2000.0, 500.0])
 def test_memory_in_rows_does_not_depend_on_the_batches(method, memory):
     X, y = wave(400)
-    ends = []
+    ends, rank = [], 400 if method == "pivoted" else 40
     for batch in (1, 10, 100):
         gp = StreamingGPRegressor(
-            KERNEL, noise=0.1, tune="none", method=method, rank=40, memory_rows=memory, random_state=0
+            KERNEL, noise=0.1, tune="none", method=method, rank=rank, memory_rows=memory, random_state=0
         )
         gp.partial_fit(X[:100], y[:100])
         for i in range(100, 400, batch):
@@ -245,11 +245,10 @@ def test_memory_in_rows_does_not_depend_on_the_batches(method, memory):
     weights = np.exp(-(399 - np.maximum(np.arange(400), 99)) / memory).sum()
     np.testing.assert_allclose(counts, weights, rtol=0.55 * 100 / memory)
     np.testing.assert_allclose(counts[:2], weights, rtol=0.55 * 10 / memory)
-    means = [gp.predict(X) for gp in ends]
-    assert np.abs(means[0] - means[1]).mean() < 0.02
-    assert np.abs(means[0] - means[2]).mean() < 0.02
-    whole = StreamingGPRegressor(KERNEL, noise=0.1, tune="none", method=method, rank=40, random_state=0)
-    assert whole.fit(X, y).learner_.state.count == 400
+    if method == "pivoted":  # with every row a pivot, nothing but the weights can differ
+        one, ten, hundred = (gp.predict(X) for gp in ends)
+        assert np.abs(one - ten).max() < 2 / memory
+        assert np.abs(one - hundred).max() < 20 / memory
 
 
 def test_memory_in_rows_is_the_effective_number_of_rows_and_can_change():
