@@ -96,7 +96,7 @@ class Settings:
         ("pivoted", "srmf", "brmf", "rgp"),
     )
     max_rank: int = _parameter(1000, _whole(1), "a whole number, 1 or more", ("pivoted",))
-    tolerance: float = _parameter(0.01, _between(0, 1), "between 0 and 1, such as 0.01", ("pivoted",))
+    tolerance: float = _parameter(0.03, _between(0, 1), "between 0 and 1, such as 0.03", ("pivoted",))
     oversampling: int = _parameter(10, _whole(0), "a whole number, 0 or more", SPECTRAL)
     noise: float | str = _parameter(
         "auto",

@@ -42,10 +42,10 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         batch. "brmf": the same from scratch at each batch, O(n²·rank). "nrmf": exact, O(n²). "rgp": Huber's
         recursive GP on fixed inducing points, independent of n.
     rank : int or "auto"
-        The most features (inducing points or eigenpairs) that are kept (all but nrmf). "auto": as many pivots as
-        explain all but `tolerance` of the prior variance, at most `max_rank` (pivoted).
+        The most features (inducing points or eigenpairs) that are kept (all but nrmf). "auto": so many pivots
+        that what they leave unexplained is small beside the noise, at most `max_rank` (pivoted).
     max_rank, tolerance : int, float
-        The upper bound of rank="auto", and the share of tr K that it may leave unexplained.
+        The upper bound of rank="auto", and the share of the noise variance that it may leave, tr(K − K̂)/n.
     oversampling : int
         Extra random directions while the range of a matrix is sought (srmf, brmf).
     noise : float or "auto"
@@ -124,7 +124,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         method: Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"] = "pivoted",
         rank: int | Literal["auto"] = 500,
         max_rank: int = 1000,
-        tolerance: float = 0.01,
+        tolerance: float = 0.03,
         oversampling: int = 10,
         noise: float | Literal["auto"] = "auto",
         tune: Literal["doubling", "initial", "hybrid", "continuous", "none"] = "doubling",
