@@ -12,12 +12,12 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 import streamgp
 from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
-from streamgp.errors import InputError, NumericalError
+from streamgp.errors import InputError, NumericalError, ParameterError
 from streamgp.methods.exact import ExactState
 from streamgp.methods.recursive import RecursiveState
 from streamgp.parameters import used_by
 from streamgp.tuning.start import MIN_ROWS
-from streams import every_method, fitted, plane
+from streams import KERNEL, every_method, fitted, plane
 
 
 @every_method
@@ -225,3 +225,54 @@ def test_single_precision_with_little_noise_is_finite_and_has_an_evidence(method
         # A basis of single-precision rows is cut where residuals are 600·10·eps of the prior: 0.03 of its root.
         assert_allclose(gp.predict(X), np.sin(X[:, 0]), atol=0.03)
         assert np.isfinite(gp.log_evidence())
+
+
+@pytest.mark.parametrize("method", ["pivoted", "rgp"])
+@pytest.mark.parametrize("memory", [2000.0, 500.0])
+def test_memory_in_rows_does_not_depend_on_the_batches(method, memory):
+    X, y = wave(400)
+    ends, rank = [], 400 if method == "pivoted" else 40
+    for batch in (1, 10, 100):
+        gp = StreamingGPRegressor(
+            KERNEL, noise=0.1, tune="none", method=method, rank=rank, memory_rows=memory, random_state=0
+        )
+        gp.partial_fit(X[:100], y[:100])
+        for i in range(100, 400, batch):
+            gp.partial_fit(X[i : i + batch], y[i : i + batch])
+        ends.append(gp)
+    # A row learned with its batch weighs up to e^(batch/memory) too much: half of that on average.
+    counts = [gp.learner_.state.count for gp in ends]
+    weights = np.exp(-(399 - np.maximum(np.arange(400), 99)) / memory).sum()
+    np.testing.assert_allclose(counts, weights, rtol=0.55 * 100 / memory)
+    np.testing.assert_allclose(counts[:2], weights, rtol=0.55 * 10 / memory)
+    if method == "pivoted":  # with every row a pivot, nothing but the weights can differ
+        one, ten, hundred = (gp.predict(X) for gp in ends)
+        assert np.abs(one - ten).max() < 2 / memory
+        assert np.abs(one - hundred).max() < 20 / memory
+
+
+def test_memory_in_rows_is_the_effective_number_of_rows_and_can_change():
+    X, y = wave(3000)
+    gp = StreamingGPRegressor(KERNEL, noise=0.1, tune="none", rank=30, memory_rows=200, random_state=0)
+    for i in range(0, 2000, 10):
+        gp.partial_fit(X[i : i + 10], y[i : i + 10])
+    assert abs(gp.learner_.state.count / 200 - 1) < 0.03
+    gp.set_params(memory_rows=None)
+    gp.partial_fit(X[2000:], y[2000:])
+    assert abs(gp.learner_.state.count / 1200 - 1) < 0.01
+    gp.set_params(memory_rows=1).partial_fit(X[:500], y[:500])  # nothing is left of the past
+    assert abs(gp.learner_.state.count / 500 - 1) < 1e-6
+    assert np.isfinite(gp.predict(X)).all()
+
+
+@pytest.mark.parametrize("given", [{"forgetting": 0.9}, {"method": "nrmf", "rank": 500}])
+def test_memory_in_rows_is_refused_beside_forgetting_and_where_nothing_is_forgotten(given):
+    X, y = wave(60)
+    with pytest.raises(ParameterError, match="memory_rows"):
+        StreamingGPRegressor(memory_rows=100, **given).fit(X, y)
+
+
+@pytest.mark.parametrize("rows", [0, 0.5, -1, np.inf, np.nan, "10", True])
+def test_a_memory_that_is_no_number_of_rows_is_refused(rows):
+    with pytest.raises(ParameterError, match="memory_rows"):
+        StreamingGPRegressor(memory_rows=rows).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -18,6 +18,7 @@ SPECIFIC = {
     "tolerance": (0.1, ("pivoted",)),
     "oversampling": (3, ("srmf", "brmf")),
     "forgetting": (0.9, ("pivoted", "rgp")),
+    "memory_rows": (100, ("pivoted", "rgp")),
     "memory": ("rows", ("pivoted",)),
     "variant": ("literal", ("srmf", "brmf")),
     "refactor": (True, ("nrmf",)),
@@ -140,7 +141,7 @@ def test_a_parameter_that_the_method_uses_is_accepted(method, name):
 
 @pytest.mark.parametrize(
     "given",
-    [{"forgetting": 1}, {"rank": np.int64(500)}, {"refactor": np.False_}, {"tolerance": np.float64(0.01)}],
+    [{"forgetting": 1}, {"rank": np.int64(500)}, {"refactor": np.False_}, {"tolerance": np.float64(0.03)}],
 )
 @pytest.mark.parametrize("method", METHODS)
 def test_a_default_of_another_type_is_the_default(method, given):

@@ -199,7 +199,7 @@ class Learner:
 
     def _aged(self, batch: Batch, outliers: Outliers) -> Self:
         """Return the learner at the next batch: the past is forgotten by its rate, rows are counted and listed."""
-        first, forgetting = self.first, self.forgetting
+        first, forgetting = self.first, self.rate(batch.X.shape[0])
         if first is not None:
             first = replace(first, X=joined([first.X, batch.X]), y=joined([first.y, batch.y]))
         return replace(
@@ -213,15 +213,14 @@ class Learner:
             batches=self.batches + 1,
         )
 
-    @property
-    def forgetting(self) -> float:
-        """The rate by which a batch multiplies the past; while first rows are gathered nothing is forgotten."""
-        return 1.0 if self.first is not None else self.settings.forgetting
+    def rate(self, rows: int) -> float:
+        """Return what a batch multiplies the past by; while first rows are gathered nothing is forgotten."""
+        return 1.0 if self.first is not None else self.settings.rate(rows)
 
     def _sampled(self, X: Array, z: Array, fresh: Array | None) -> Self:
         if self.settings.tune == "none":
             return self
-        return replace(self, sample=self.sample.add(X, z, fresh, forgetting=self.forgetting))
+        return replace(self, sample=self.sample.add(X, z, fresh, forgetting=self.rate(X.shape[0])))
 
     # The first rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
@@ -23,6 +24,8 @@ MODES = ("doubling", "initial", "hybrid", "continuous", "none")
 OBJECTIVES = ("evidence", "loo", "training_error")
 # The mode of a stream that only keeps a sample: it is tuned when it is merged into another. Not for users.
 LATER = "later"
+# A batch that is far longer than `memory_rows` leaves so much of the past: nothing, in numbers whose logarithm exists.
+LEAST_RATE = 1e-12
 
 
 def is_real(value: object) -> bool:
@@ -61,6 +64,10 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
+def _at_least_one(value: Any) -> bool:
+    return is_real(value) and 1 <= value < np.inf
+
+
 def _is_anything(value: Any) -> bool:
     return True
 
@@ -89,7 +96,7 @@ class Settings:
         ("pivoted", "srmf", "brmf", "rgp"),
     )
     max_rank: int = _parameter(1000, _whole(1), "a whole number, 1 or more", ("pivoted",))
-    tolerance: float = _parameter(0.01, _between(0, 1), "between 0 and 1, such as 0.01", ("pivoted",))
+    tolerance: float = _parameter(0.03, _between(0, 1), "between 0 and 1, such as 0.03", ("pivoted",))
     oversampling: int = _parameter(10, _whole(0), "a whole number, 0 or more", SPECTRAL)
     noise: float | str = _parameter(
         "auto",
@@ -106,6 +113,12 @@ class Settings:
     )
     forgetting: float = _parameter(
         1.0, lambda v: is_real(v) and 0 < v <= 1, "above 0 and at most 1, such as 0.99", MERGEABLE
+    )
+    memory_rows: float | None = _parameter(
+        None,
+        _either(_is_none, _at_least_one),
+        "a number of rows, 1 or more, such as 1000, or None",
+        MERGEABLE,
     )
     memory: str = _parameter("bounded", _one_of("bounded", "rows"), "'bounded' or 'rows'", ("pivoted",))
     variant: str = _parameter(
@@ -143,6 +156,12 @@ class Settings:
             return self
         return replace(self, kernel=as_kernel(self.kernel))
 
+    def rate(self, rows: int) -> float:
+        """Return what a batch of so many rows multiplies the weight of the past by."""
+        if self.memory_rows is None:
+            return float(self.forgetting)
+        return max(math.exp(-rows / self.memory_rows), LEAST_RATE)
+
     @property
     def most_features(self) -> int:
         """The most features that are kept."""
@@ -151,7 +170,7 @@ class Settings:
 
 DECLARED = {f.name: f for f in fields(Settings) if f.metadata}
 # Arguments that take effect at the next batch; the others take effect at the next `fit`.
-CHANGEABLE = ("tune", "objective", "initial_batches", "bounds", "forgetting")
+CHANGEABLE = ("tune", "objective", "initial_batches", "bounds", "forgetting", "memory_rows")
 
 
 def check_parameters(gp: Any) -> None:
@@ -176,6 +195,10 @@ def check_parameters(gp: Any) -> None:
                 f"{name}={getattr(gp, name)!r} is used with rank='auto', not with rank={gp.rank!r}; leave it at "
                 f"{DECLARED[name].default!r}"
             )
+    if gp.memory_rows is not None and not _equals(gp.forgetting, DECLARED["forgetting"].default):
+        raise ParameterError(
+            f"memory_rows={gp.memory_rows!r} and forgetting={gp.forgetting!r} say the same thing; give one of them"
+        )
     check_kernel_argument(gp.kernel)
 
 

@@ -43,12 +43,10 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         batch. "brmf": the same from scratch at each batch, O(n²·rank). "nrmf": exact, O(n²). "rgp": Huber's
         recursive GP on fixed inducing points, independent of n.
     rank : int or "auto"
-        The most features (inducing points or eigenpairs) that are kept (all but nrmf). "auto": as many pivots as
-        explain all but `tolerance` of the prior variance, at most `max_rank` (pivoted).
-    max_rank : int
-        The upper bound of rank="auto".
-    tolerance : float
-        The share of tr K that rank="auto" may leave unexplained.
+        The most features (inducing points or eigenpairs) that are kept (all but nrmf). "auto": so many pivots
+        that what they leave unexplained is small beside the noise, at most `max_rank` (pivoted).
+    max_rank, tolerance : int, float
+        The upper bound of rank="auto", and the share of the noise variance that it may leave, tr(K − K̂)/n.
     oversampling : int
         Extra random directions while the range of a matrix is sought (srmf, brmf).
     noise : float or "auto"
@@ -68,14 +66,14 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         How many batches tune="initial" tunes at.
     bounds : (low, high)
         Hyperparameters stay between these multiples of where they started.
-    forgetting : float
+    forgetting, memory_rows : float, float or None
         What the past is multiplied by at each `partial_fit`, 1 to remember all (pivoted, rgp; from the second
-        batch on, and for rgp from when its inducing points are complete).
+        batch on, and for rgp from when its inducing points are complete); or the number of rows after which the
+        weight of a row is 1/e, however they are batched, to which the weights of all rows sum up.
     memory : {"bounded", "rows"}
         The rows that new pivots learn from: the last 500, or all (pivoted).
     variant : {"projected", "literal"}
-        "literal" is the paper's algorithms as printed (srmf, brmf), Algorithm 5 where weights are tuned: the exact
-        cross-covariance beside the inverse of a truncated matrix. Errors grow like 1/noise where the rank is short.
+        "literal": the paper's algorithms as printed (srmf, brmf); errors grow like 1/noise where the rank is short.
     refactor : bool
         Factor from scratch at each batch (nrmf), as the paper does.
     basis : array (m, d), optional
@@ -128,7 +126,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         method: Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"] = "pivoted",
         rank: int | Literal["auto"] = 500,
         max_rank: int = 1000,
-        tolerance: float = 0.01,
+        tolerance: float = 0.03,
         oversampling: int = 10,
         noise: float | Literal["auto"] = "auto",
         tune: Literal["doubling", "initial", "hybrid", "continuous", "none"] = "doubling",
@@ -136,6 +134,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         initial_batches: int = 10,
         bounds: tuple[float, float] = (1e-3, 1e3),
         forgetting: float = 1.0,
+        memory_rows: float | None = None,
         memory: Literal["bounded", "rows"] = "bounded",
         variant: Literal["projected", "literal"] = "projected",
         refactor: bool = False,
@@ -156,6 +155,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         self.initial_batches = initial_batches
         self.bounds = bounds
         self.forgetting = forgetting
+        self.memory_rows = memory_rows
         self.memory = memory
         self.variant = variant
         self.refactor = refactor
@@ -180,7 +180,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         does not learn the row; outputs that lack different labels are learned apart, at the cost of as many models.
 
         Raises with the model unchanged: the next learner is built whole, then assigned at once. Arguments of the
-        constructor that were changed take effect at the next `fit`; `forgetting`, `tune`, `objective`,
+        constructor that were changed take effect at the next `fit`; `forgetting`, `memory_rows`, `tune`, `objective`,
         `initial_batches` and `bounds` at once: `gp.set_params(tune="none")` keeps what was found. Threads may predict
         meanwhile, each from one model; threads that learn wait.
         """

@@ -68,15 +68,35 @@ def test_one_far_row_does_not_stop_the_others_from_becoming_pivots(kernel, memor
     assert_allclose(ours.predict(new), exact.predict(new), atol=0.02)
 
 
-@pytest.mark.parametrize("tolerance", [0.3, 0.05, 0.002])
-def test_rank_auto_takes_the_pivots_that_the_tolerance_asks_for(tolerance):
+@pytest.mark.parametrize("noise", [0.3, 0.03, 0.003])
+@pytest.mark.parametrize("tolerance", [0.5, 0.03])
+def test_rank_auto_leaves_a_share_of_the_noise_unexplained(tolerance, noise):
     X, y = wave(3000, d=2)
-    kernel = kernels.SquaredExponential(0.6)
-    gp = stream(X, y, 100, rank="auto", tolerance=tolerance, kernel=kernel, memory="rows")
-    assert gp.trace_error_share_ < 1.5 * tolerance
-    fewer = stream(X, y, 100, rank=max(1, int(0.6 * gp.rank_)), kernel=kernel, memory="rows")
-    assert fewer.trace_error_share_ > tolerance
-    assert stream(X, y, 100, rank="auto", max_rank=7, kernel=kernel).rank_ == 7
+    given = {"kernel": 2.0 * kernels.SquaredExponential(0.6), "noise": noise, "memory": "rows"}
+    gp = stream(X, y, 100, rank="auto", tolerance=tolerance, **given)
+    assert gp.trace_error_ / 3000 < 1.5 * tolerance * noise
+    fewer = stream(X, y, 100, rank=max(1, int(0.6 * gp.rank_)), **given)
+    assert fewer.trace_error_ / 3000 > tolerance * noise
+    assert stream(X, y, 100, rank="auto", max_rank=7, **given).rank_ == 7
+
+
+@pytest.mark.parametrize("noise", [0.3, 0.1, 0.02])
+def test_rank_auto_costs_little_error_and_follows_the_noise(noise):
+    X, y = wave(2500, d=2)
+    y = y + noise * np.random.default_rng(1).standard_normal(2500)
+    auto, full = (
+        StreamingGPRegressor(rank=r, random_state=0).partial_fit(X[:500], y[:500]) for r in ("auto", 500)
+    )
+    early = auto.rank_, auto.noise_
+    errors = {auto: [], full: []}
+    for i in range(500, 2500, 100):
+        for gp, left in errors.items():
+            left.append(gp.predict(X[i : i + 100]) - y[i : i + 100])
+            gp.partial_fit(X[i : i + 100], y[i : i + 100])
+    a, b = (np.sqrt(np.mean(np.square(left))) for left in errors.values())
+    assert a < 1.03 * b
+    assert auto.rank_ < full.rank_
+    assert auto.rank_ >= early[0] or auto.noise_ >= early[1]
 
 
 def test_automatic_rank_of_single_rows_is_near_that_of_batches():

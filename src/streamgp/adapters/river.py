@@ -22,7 +22,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
     Parameters
     ----------
-    kernel, method, rank, noise, tune, forgetting, guard, seed
+    kernel, method, rank, noise, tune, forgetting, memory_rows, guard, seed
         As in StreamingGPRegressor; `seed` is its random_state.
 
     Examples
@@ -44,6 +44,7 @@ class GPRegressor(base.MiniBatchRegressor):
         noise: float | str = "auto",
         tune: str = "doubling",
         forgetting: float = 1.0,
+        memory_rows: float | None = None,
         guard: float | str | None = "auto",
         seed: int | None = None,
     ) -> None:
@@ -53,12 +54,14 @@ class GPRegressor(base.MiniBatchRegressor):
         self.noise = noise
         self.tune = tune
         self.forgetting = forgetting
+        self.memory_rows = memory_rows
         self.guard = guard
         self.seed = seed
         given: dict[str, Any] = {
             "noise": noise,
             "tune": tune,
             "forgetting": forgetting,
+            "memory_rows": memory_rows,
             "guard": guard,
             "random_state": seed,
         }

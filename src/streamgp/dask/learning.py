@@ -81,7 +81,7 @@ def begin(settings: Settings, X: Any, y: Any) -> Learner:
 
 def update(learner: Learner, X: Any, y: Any) -> Learner:
     """Learn more partitions with the inducing points and hyperparameters as they are."""
-    settings, forgetting = learner.settings, learner.settings.forgetting
+    settings = learner.settings
     _check_settings(settings)
     columns = learner.columns
     if int(X.shape[1]) != columns.n_features:
@@ -91,11 +91,11 @@ def update(learner: Learner, X: Any, y: Any) -> Learner:
         raise InputError(
             "the model has learned arrays of another library than NumPy; Dask collections are NumPy's"
         )
-    state = learner.mergeable()
-    state = state if forgetting == 1 else state.forget(forgetting)
     with client_or_local() as client:
         sample = _sample(client, partitions, settings)
         summary = _summary(client, learner, partitions)
+    state, rate = learner.mergeable(), settings.rate(round(summary.statistics.count))
+    state = state if rate == 1 else state.forget(rate)
     return _finished(replace(learner, state=state), sample, summary, summary.merge(state.total()))
 
 
@@ -275,7 +275,7 @@ def _followed(learner: Learner, piece: Piece, X: Any, y: Any, size: int = 500) -
     with one_blas_thread():
         for i in range(0, batch.X.shape[0], size):
             part = replace(batch, X=batch.X[i : i + size], y=batch.y[i : i + size])
-            # A partition is a batch: the past is forgotten once for each.
+            # A partition is a batch: the past is forgotten once for each. With `memory_rows` batches do not matter.
             now = settings if i == 0 else replace(settings, forgetting=1.0)
             learner = replace(learner, settings=now).update(part)
     return replace(learner, settings=settings)

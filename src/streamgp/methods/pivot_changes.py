@@ -83,8 +83,8 @@ def fill(state: S, block: Rows) -> S:
     left = selection.residual(state.kernel, block.X, block.F)
     chosen, columns = _draw(state, left, block.X, state.config.max_rank - state.features.rank)
     if state.config.tolerance is not None:
-        prior = double(without_trend(state.kernel).diag(block.X))
-        chosen = chosen[: selection.within_tolerance(left, columns, prior, state.config.tolerance)]
+        most_left = state.config.tolerance * float(state.noise.min())
+        chosen = chosen[: selection.enough(left, columns, most_left)]
     state, chosen = _distinct(state, block, chosen)
     return admit(replace(state, reviews=state.reviews + 1), block, chosen)
 

@@ -124,10 +124,10 @@ def draw(
     return list(factor.pivots), asarray_like(factor.U, scale) * scale[:, None]
 
 
-def within_tolerance(left: Array, columns: Array, prior: Array, tolerance: float) -> int:
-    """Return how many of the pivots drawn, in their order, explain all but `tolerance` of the prior variance."""
+def enough(left: Array, columns: Array, most_left: float) -> int:
+    """Return how many of the pivots drawn, in their order, leave at most the variance `most_left` of a row."""
     rest = np.trace(to_host(left)) - np.cumsum((to_host(columns) ** 2).sum(axis=0))
-    return 1 + int((rest > tolerance * to_host(prior).sum()).sum())
+    return 1 + int((rest > most_left * left.shape[0]).sum())
 
 
 def gains(columns: Array, chosen: list[int]) -> np.ndarray:

@@ -38,7 +38,7 @@ class PivotedConfig:
     window_size : int or None
         Rows kept for new pivots; None for all of them (`memory="rows"`).
     tolerance : float or None
-        Take no more pivots than explain all but this share of the prior variance (`rank="auto"`).
+        Take no more pivots than leave this share of the noise variance unexplained, on average (`rank="auto"`).
     seed : int
     mixed : bool
         Sum the products of float32 features in float32 before they are added in float64.

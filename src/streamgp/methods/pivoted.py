@@ -155,8 +155,8 @@ class PivotedState(PivotState):
             return False
         if tolerance is None:
             return True
-        lost, total = float(xp.sum(left)), float(xp.sum(prior))
-        if prior.shape[0] < self.config.policy.review_every:
-            # A few rows are too few to estimate the share: judge them with all that came before.
-            lost, total = lost + self.fit.statistics.trace_error, total + self.prior_trace
-        return lost > tolerance * total
+        lost, rows = float(xp.sum(left)), float(left.shape[0])
+        if rows < self.config.policy.review_every:
+            # A few rows are too few to estimate the mean: judge them with all that came before.
+            lost, rows = lost + self.fit.statistics.trace_error, rows + self.fit.statistics.count
+        return lost > tolerance * float(self.noise.min()) * rows

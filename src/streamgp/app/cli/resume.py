@@ -24,9 +24,9 @@ from .signals import Stop
 # Options that decide what is read and learned: a resumed run keeps those that it started with.
 DEFINING = (
     "targets", "features", "ignore", "batch", "method", "rank", "kernel", "seed", "guard", "forgetting", "level",
-    "delay", "columns", "delimiter", "no_header", "format_",
+    "memory_rows", "delay", "columns", "delimiter", "no_header", "format_",
 )  # fmt: skip
-_FLAGS = {"targets": "target", "no_header": "no-header", "format_": "format"}
+_FLAGS = {"targets": "target", "no_header": "no-header", "format_": "format", "memory_rows": "memory-rows"}
 # Bytes at the beginning and the end of what was read by which an input is recognised.
 _FINGERPRINTED = 4096
 
@@ -97,7 +97,7 @@ def _load(path: Path, options: dict[str, Any]) -> tuple[StreamingGPRegressor | N
 def _new_regressor(options: dict[str, Any]) -> StreamingGPRegressor:
     return StreamingGPRegressor(
         options["kernel"], method=options["method"], rank=options["rank"], forgetting=options["forgetting"],
-        guard=options["guard"], random_state=options["seed"],
+        memory_rows=options["memory_rows"], guard=options["guard"], random_state=options["seed"],
     )  # fmt: skip
 
 

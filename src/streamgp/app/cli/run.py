@@ -70,6 +70,10 @@ from .signals import INTERRUPTED, Stop
     help="Factor on the weight of the past at each batch; below 1 the model follows drift.",
 )  # fmt: skip
 @click.option(
+    "--memory-rows", type=click.FloatRange(1), callback=refuse_nan,
+    help="Rows after which the weight of a row is 1/e, instead of --forgetting and whatever --batch.",
+)  # fmt: skip
+@click.option(
     "--guard", default="auto", show_default=True, type=Guard(),
     help="Rows not to learn: auto, those that errors so far do not explain, unless many follow; a number, those so "
     "many standard deviations off; none, no row.",
