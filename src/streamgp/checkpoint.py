@@ -24,8 +24,9 @@ from .errors import CheckpointError, StreamGPError
 from .gp import features, normal_equations, posterior
 from .learner import Learner
 from .methods import (
-    dependence,
+    adaptation,
     exact,
+    held_back,
     idle,
     panels,
     parts,
@@ -54,7 +55,7 @@ _CLASSES: dict[str, type] = {
         Learner, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores,
         answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
-        outliers.Waiting, idle.IdlePivots, dependence.Dependence,
+        outliers.Waiting, idle.IdlePivots, adaptation.Adaptation, held_back.Looks,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, panels.Chain, panels.Panel, recursive.RecursiveState,
         spectral.SpectralState, spectral.SpectralConfig,

@@ -172,14 +172,22 @@ class Learner:
             ahead = ahead._sampled(X, z, fresh)
         noise = ahead.scores.noise
         state = state if noise is None else state.with_noise(noise)
-        ahead = replace(ahead, state=ahead._adapted(state, X.shape[0] + (late.typical_lag if late else 0)))
+        ahead = ahead._adapted(state, X.shape[0] + (late.typical_lag if late else 0))
         ahead = ahead._tuned(None, 0, ahead.sample) if on_statistics else ahead
         return ahead._scored_again(X, z, fresh) if self._batch_dominates(X, fresh) else ahead
 
-    def _adapted(self, state: State, horizon: int) -> State:
-        """Return a state adapted to the stream, where neither kernel nor noise was given."""
+    def _adapted(self, state: State, horizon: int) -> Self:
+        """Return the learner with a state that is adapted to the stream, where neither kernel nor noise was given."""
         chosen = families_of(self.settings.kernel) and self.settings.noise == "auto"
-        return state.adapted(horizon, self.rows_seen) if chosen else state
+        if not chosen:
+            return replace(self, state=state)
+        forget = self.settings.forgetting == "auto" and self.settings.memory_rows is None
+        surprised = self.scores.suddenly_large
+        after = state.adapted(horizon, self.rows_seen, forget=forget, surprised=surprised)
+        if after is state or after.kept_share == 1.0:
+            return replace(self, state=after)
+        sample, schedule = self.sample.faded(after.kept_share), self.schedule.faded(after.kept_share)
+        return replace(self, state=after, sample=sample, schedule=schedule)
 
     def _tested(self, X: Array, z: Array, late: Late | None) -> tuple[Self, Array | None]:
         """Score rows X (b, d), z (b, q) before they are learned; and find those that are not repeats."""

@@ -87,7 +87,7 @@ def _parameter(
 class Settings:
     """The arguments of the regressor at its first batch, and a seed; StreamingGPRegressor describes each."""
 
-    kernel: Any = _parameter(None, _is_anything, "")  # see check_kernel_argument
+    kernel: Any = _parameter(AUTO, _is_anything, "")  # see check_kernel_argument
     method: str = _parameter("pivoted", _one_of(*METHODS), f"one of {', '.join(METHODS)}")
     rank: int | str = _parameter(
         500,
@@ -111,8 +111,11 @@ class Settings:
         _is_bounds,
         "two multiples of the start, the lower at most 1 and the upper at least 1, such as (1e-3, 1e3)",
     )
-    forgetting: float = _parameter(
-        1.0, lambda v: is_real(v) and 0 < v <= 1, "above 0 and at most 1, such as 0.99", MERGEABLE
+    forgetting: float | str = _parameter(
+        AUTO,
+        _either(lambda v: is_real(v) and 0 < v <= 1, _one_of("auto")),
+        "above 0 and at most 1, such as 0.99, or 'auto'",
+        MERGEABLE,
     )
     memory_rows: float | None = _parameter(
         None,
@@ -159,7 +162,7 @@ class Settings:
     def rate(self, rows: int) -> float:
         """Return what a batch of so many rows multiplies the weight of the past by."""
         if self.memory_rows is None:
-            return float(self.forgetting)
+            return 1.0 if self.forgetting == AUTO else float(self.forgetting)
         return max(math.exp(-rows / self.memory_rows), LEAST_RATE)
 
     @property

@@ -31,12 +31,12 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
 
     Parameters
     ----------
-    kernel : kernel of streamgp.kernels or sklearn.gaussian_process.kernels, or str, optional
-        The prior covariance where tuning starts, in the units of X and y, of a function of mean zero. By default a
-        squared exponential whose length-scale for each feature, and the targets' mean and scale, come from the first
-        50 rows or the first batch, whichever is more; units then do not matter. The same with "matern12",
-        "matern32", "matern52" or "rational_quadratic", and with "dictionary": a sum of eight squared exponentials,
-        from 1/32 of these length-scales to four times, of which only the weights are tuned.
+    kernel : kernel of streamgp.kernels or sklearn.gaussian_process.kernels, or str
+        The prior covariance where tuning starts, in the units of X and y, of a function of mean zero. "auto": one of
+        "squared_exponential", "matern12", "matern32", "matern52" and "rational_quadratic", which fix the family, plus
+        a constant and a linear trend; family, units and hyperparameters come from a sample of all rows seen, anew at
+        each tuning, so that units do not matter. "dictionary": a sum of eight squared exponentials, from 1/32 of the
+        default length-scales to four times, of which only the weights are tuned.
     method : {"pivoted", "srmf", "brmf", "nrmf", "rgp"}
         "pivoted": Nyström features of inducing points that are chosen from the stream and change with it; a batch
         costs the same however many rows have passed. "srmf": sequential randomized eigendecomposition, O(n·rank) a
@@ -66,10 +66,11 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         How many batches tune="initial" tunes at.
     bounds : (low, high)
         Hyperparameters stay between these multiples of where they started.
-    forgetting, memory_rows : float, float or None
+    forgetting, memory_rows : float or "auto", float or None
         What the past is multiplied by at each `partial_fit`, 1 to remember all (pivoted, rgp; from the second
         batch on, and for rgp from when its inducing points are complete); or the number of rows after which the
-        weight of a row is 1/e, however they are batched, to which the weights of all rows sum up.
+        weight of a row is 1/e, however they are batched. "auto": as much of the past is given up as the last rows
+        contradict (pivoted, if neither kernel nor noise is given); on a stationary stream nothing.
     memory : {"bounded", "rows"}
         The rows that new pivots learn from: the last 500, or all (pivoted).
     variant : {"projected", "literal"}
@@ -121,7 +122,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Any = "auto",
         *,
         method: Literal["pivoted", "srmf", "brmf", "nrmf", "rgp"] = "pivoted",
         rank: int | Literal["auto"] = 500,
@@ -133,7 +134,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         objective: Literal["evidence", "loo", "training_error"] = "evidence",
         initial_batches: int = 10,
         bounds: tuple[float, float] = (1e-3, 1e3),
-        forgetting: float = 1.0,
+        forgetting: float | Literal["auto"] = "auto",
         memory_rows: float | None = None,
         memory: Literal["bounded", "rows"] = "bounded",
         variant: Literal["projected", "literal"] = "projected",

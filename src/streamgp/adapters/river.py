@@ -38,12 +38,12 @@ class GPRegressor(base.MiniBatchRegressor):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: Any = "auto",
         method: str = "pivoted",
         rank: int = 200,
         noise: float | str = "auto",
         tune: str = "doubling",
-        forgetting: float = 1.0,
+        forgetting: float | str = "auto",
         memory_rows: float | None = None,
         guard: float | str | None = "auto",
         seed: int | None = None,

@@ -276,7 +276,7 @@ def _followed(learner: Learner, piece: Piece, X: Any, y: Any, size: int = 500) -
         for i in range(0, batch.X.shape[0], size):
             part = replace(batch, X=batch.X[i : i + size], y=batch.y[i : i + size])
             # A partition is a batch: the past is forgotten once for each. With `memory_rows` batches do not matter.
-            now = settings if i == 0 else replace(settings, forgetting=1.0)
+            now = settings if i == 0 or settings.forgetting == AUTO else replace(settings, forgetting=1.0)
             learner = replace(learner, settings=now).update(part)
     return replace(learner, settings=settings)
 

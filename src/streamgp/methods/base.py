@@ -188,9 +188,17 @@ class State(ABC):
         """Return the state with a re-estimated noise (q,), where the method does that; `at_once`: not damped."""
         return self
 
-    def adapted(self, horizon: int, rows: int) -> State:
-        """Return the state adapted to a stream of so many `rows` that is predicted `horizon` rows ahead."""
+    def adapted(self, horizon: int, rows: int, *, forget: bool, surprised: bool) -> State:
+        """Return the state adapted to a stream of so many `rows` that is predicted `horizon` rows ahead.
+
+        `forget`: it may give up some of the past. `surprised`: errors have suddenly grown.
+        """
         return self
+
+    @property
+    def kept_share(self) -> float:
+        """The share of the past that the last adaptation kept."""
+        return 1.0
 
     @property
     def weight_statistics(self) -> tuple[NormalEquations, np.ndarray] | None:

@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._arrays import Array, double, is_foreign, namespace, slices, to_host
+from .._arrays import Array, asarray_like, double, is_foreign, namespace, slices, to_host
 from ..errors import InputError
 from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Conditioned, LeftOut, Posterior
 from ..kernels import Kernel
 from . import pivot_changes
+from .adaptation import Adaptation, faded
 from .base import MergeableState, Recent, Summary, checked_or_repaired
-from .dependence import Dependence
 from .idle import IdlePivots
 from .pivot_selection import POLICY, SelectionPolicy, losses
 from .rows import Removal, Rows, moving
@@ -73,8 +73,8 @@ class PivotState(MergeableState):
         The posterior given the pending rows too.
     losses : (r,)
         Variance that each pivot explains of another row, when last computed.
-    dependence : Dependence
-        How many rows tell as much as one independent row.
+    adaptation : Adaptation
+        How many rows tell as much as one independent row, and how much of the past still holds.
     idle : IdlePivots
         Pivots that a novel row may replace at once.
     faded : bool
@@ -92,7 +92,7 @@ class PivotState(MergeableState):
     conditioned: Conditioned | None
     losses: Array
     idle: IdlePivots = field(default_factory=IdlePivots)
-    dependence: Dependence = field(default_factory=Dependence)
+    adaptation: Adaptation = field(default_factory=Adaptation)
     least_novelty: float = 0.0
     noise_floor: np.ndarray | None = None
     faded: bool = False
@@ -151,7 +151,7 @@ class PivotState(MergeableState):
         """Return the state with other statistics: a new posterior, the window cut to its size, an empty cache."""
         window, size = changes.pop("window", self.window), self.config.window_size
         window = window if size is None else window.last(size)
-        dependence = changes.get("dependence", self.dependence).factor
+        dependence = changes.get("adaptation", self.adaptation).dependence
         recent = _mean_unexplained(changes.get("features", self.features), window.last(self.config.max_rank))
         return replace(
             self,
@@ -161,14 +161,26 @@ class PivotState(MergeableState):
             **changes,
         )
 
-    def adapted(self, horizon: int, rows: int) -> Self:
-        """See State; looks at the serial dependence of the window once no row is pending."""
-        if rows < self.dependence.next_look or self.pending.count or is_foreign(self.window.X):
+    def adapted(self, horizon: int, rows: int, *, forget: bool, surprised: bool) -> Self:
+        """See State; once no row is pending."""
+        now = self.adaptation
+        if self.pending.count or is_foreign(self.window.X) or not now.is_due(rows, surprised=surprised):
             return self
-        looked = self.dependence.looked(self.fit, self.window, horizon, rows)
-        if looked.factor == self.dependence.factor:
-            return replace(self, dependence=looked)
-        return self.refitted(self.fit.statistics, dependence=looked)
+        looked = now.looked(self.fit, self.window, horizon, rows, forget=forget)
+        if looked.dependence == now.dependence and looked.kept == 1.0:
+            return replace(self, adaptation=looked)
+        window, n = self.window, looked.n_recent
+        statistics = faded(self.fit.statistics, window.last(n), looked.kept)
+        weights = to_host(window.weights).copy()
+        weights[: max(window.count - n, 0)] *= looked.kept
+        window = replace(window, weights=asarray_like(weights, window.weights))
+        fading = self.faded or looked.kept < 1.0
+        return self.refitted(statistics, window=window, adaptation=looked, faded=fading)
+
+    @property
+    def kept_share(self) -> float:
+        """See State."""
+        return self.adaptation.kept
 
     def with_noise(self, estimate: np.ndarray, *, at_once: bool = False) -> Self:
         """See State. Not below `noise_floor`; unless `at_once`, at most halved and at most ten times the old value.

@@ -40,6 +40,9 @@ NOISE_DECAY = 500.0
 CLIPPED = 5.0
 # Scores below this are rounding.
 NOTHING = 1e-9
+# Errors have suddenly grown if the median of the last SUDDEN is GROWN times that of the others. Of equally distributed
+# normal errors it is more than twice as large once in 10⁶ times.
+SUDDEN, GROWN = 20, 3.0
 # With fewer scores than this the quantile of Student's t is used.
 MIN_SCORES = 50
 # Of a batch, the last rows that are scored before they are learned; bounds the cost of a large batch.
@@ -156,6 +159,16 @@ class Scores:
             noises=joined([self.noises[kept:, :], noises[newest:, :]]),
             lags=joined([self.lags[kept:], lags[newest:]]),
         )
+
+    @property
+    def suddenly_large(self) -> bool:
+        """Whether the last SUDDEN rows were predicted far worse than those before, of some output."""
+        if self.count < 4 * SUDDEN:
+            return False
+        # Errors, not scores: the noise has grown with them by the next batch.
+        values = to_host(self.errors)
+        last, before = np.nanmedian(values[-SUDDEN:], axis=0), np.nanmedian(values[:-SUDDEN], axis=0)
+        return bool((last > GROWN * before).any())
 
     def retuned(self, errors: np.ndarray, variances: np.ndarray, noises: np.ndarray) -> Self:
         """Return the scores after a tuning that multiplied errors, variances and noises by these (q,); no noise."""

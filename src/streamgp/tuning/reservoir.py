@@ -64,6 +64,10 @@ class Reservoir:
         """Return the sample of no rows."""
         return replace(self, X=self.X[:0], y=self.y[:0], keys=self.keys[:0], seen=0, favour=0.0)
 
+    def faded(self, share: float) -> Self:
+        """Return the sample in which rows seen so far count for `share` of what they did, beside those that come."""
+        return replace(self, favour=self.favour - math.log(share))
+
     def standing_for(self, n: int) -> Self:
         """Return the sample as one of n rows, of which the rows seen were drawn."""
         n = max(n, self.seen)

@@ -88,6 +88,10 @@ class Schedule:
         families, steps = families_of(settings.kernel), FEW_STEPS if few else STEPS
         return Search(self.centre, (low, high), settings.noise == "auto", steps, families)
 
+    def faded(self, share: float) -> Self:
+        """Return the schedule after all but `share` of the past was given up."""
+        return replace(self, known=share * self.known)
+
     def stepped(self, forgetting: float) -> Self:
         """Return the schedule at the next batch."""
         return replace(self, known=forgetting * self.known, outcome=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import sys
@@ -41,6 +42,24 @@ class Rank(click.ParamType):  # type: ignore[type-arg]
         if value == "auto":
             return "auto"
         return int(click.IntRange(1).convert(value, param, ctx))
+
+
+class Share(click.ParamType):  # type: ignore[type-arg]
+    """A number above 0 and at most 1, or auto."""
+
+    name = "FLOAT|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Return the number or 'auto'."""
+        if value == "auto":
+            return "auto"
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 < number <= 1:
+            self.fail(f"{value!r} must be above 0 and at most 1, or auto", param, ctx)
+        return number
 
 
 class Guard(click.ParamType):  # type: ignore[type-arg]

@@ -21,6 +21,7 @@ from .options import (
     Guard,
     Names,
     Rank,
+    Share,
     add_options,
     check_options,
     errors_as_messages,
@@ -62,12 +63,13 @@ from .signals import INTERRUPTED, Stop
     help="Number of features (for pivoted: inducing points) of the model, or auto.",
 )  # fmt: skip
 @click.option(
-    "--kernel", default="squared_exponential", show_default=True, type=click.Choice(tuple(FAMILIES)),
-    help="Kernel family; its length-scales start from the spread of the first rows and are tuned during the stream.",
+    "--kernel", default="auto", show_default=True, type=click.Choice(("auto", *FAMILIES)),
+    help="Kernel family; auto chooses it on the stream. Its hyperparameters are tuned as the stream grows.",
 )  # fmt: skip
 @click.option(
-    "--forgetting", default=1.0, show_default=True, type=click.FloatRange(0, 1, min_open=True), callback=refuse_nan,
-    help="Factor on the weight of the past at each batch; below 1 the model follows drift.",
+    "--forgetting", default="auto", show_default=True, type=Share(),
+    help="Factor on the weight of the past at each batch, above 0 and at most 1; auto forgets what the last rows "
+    "contradict.",
 )  # fmt: skip
 @click.option(
     "--memory-rows", type=click.FloatRange(1), callback=refuse_nan,

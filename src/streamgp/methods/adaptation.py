@@ -1,0 +1,113 @@
+"""Adaptation to a stream: how many rows tell as much as one independent row, and how much of the past still holds.
+
+**Serial dependence.** On a plant what the inputs do not explain lasts for hours: the errors of neighbouring rows are
+alike. A model that takes them for independent learns each disturbance as if it were the function. With rows that count
+for 1/τ each, which is the noise τσ² in M = A + τσ²I, it does not; the noise of a new observation stays σ².
+
+**Drift.** If the past says something else than the last rows, it is multiplied by κ < 1 (forgetting="auto").
+
+Both are chosen by the errors of rows of the window that are held back (`held_back`), τ = κ = 1 unless another choice is
+clearly better.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from ..gp.normal_equations import NormalEquations
+from ..gp.posterior import Posterior
+from .held_back import Looks, held_back
+from .rows import Rows
+
+# What τ and κ are chosen from: as close as a window of 500 rows can tell apart.
+DEPENDENCES = (1.0, 10.0**0.5, 10.0, 10.0**1.5)
+SHARES = (1.0, 0.5, 0.1, 0.01)
+# Rows at the first look, which then doubles up to EVERY: a look is about as costly as learning 300 rows.
+FIRST, EVERY = 200, 2000
+# Rows between looks where the errors have suddenly grown, and the last rows that are then looked at.
+SUDDENLY, NEWEST = 100, 100
+# The past is given up at once where that halves the squared error.
+AT_ONCE = math.log(2.0)
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """What was chosen, and the looks by which it was.
+
+    Attributes
+    ----------
+    dependence : float
+        τ, 1 for independent rows.
+    kept : float
+        κ of the last look.
+    dependences, shares : Looks
+    looked_at, next_look : int
+        The number of rows at the last look and at the next.
+    n_recent : int
+        The last rows by which κ was chosen: the past is what came before them.
+    """
+
+    dependence: float = 1.0
+    kept: float = 1.0
+    dependences: Looks = field(default_factory=lambda: Looks.none(len(DEPENDENCES)))
+    shares: Looks = field(default_factory=lambda: Looks.none(len(SHARES)))
+    looked_at: int = 0
+    next_look: int = FIRST
+    n_recent: int = 0
+
+    def is_due(self, rows: int, *, surprised: bool) -> bool:
+        """Return whether to look, after so many rows; `surprised`: errors have suddenly grown."""
+        return rows >= self.next_look or (surprised and rows >= max(FIRST, self.looked_at + SUDDENLY))
+
+    def looked(self, fit: Posterior, window: Rows, horizon: int, rows: int, *, forget: bool) -> Self:
+        """Look at the window, for predictions `horizon` rows ahead; O(W r² + r³) for each choice.
+
+        A look that is early, because errors have suddenly grown, asks only whether the past still holds.
+        """
+        early = rows < self.next_look
+        after = replace(self, kept=1.0, looked_at=rows, n_recent=NEWEST if early else window.count)
+        if not early:
+            after = replace(after, next_look=rows + min(max(rows, FIRST), EVERY))
+            after = after._with_dependence(fit, window, horizon)
+        return after._with_share(fit, window.last(after.n_recent), horizon) if forget else after
+
+    def _with_dependence(self, fit: Posterior, window: Rows, horizon: int) -> Self:
+        found = [held_back(replace(fit, dependence=tau), window, horizon) for tau in DEPENDENCES]
+        if any(errors is None or not errors.telling for errors in found):
+            return self
+        change = np.log(np.array(found) / np.array(found[0]))
+        # What single rows gain, too, is no dependence: the noise is too low, which is not for this to mend.
+        looks = self.dependences.add(change[:, 0] - np.minimum(change[:, 1], 0.0))
+        return replace(self, dependences=looks, dependence=DEPENDENCES[looks.best])
+
+    def _with_share(self, fit: Posterior, window: Rows, horizon: int) -> Self:
+        found = []
+        for share in SHARES:
+            statistics = faded(fit.statistics, window, share)
+            found.append(held_back(replace(fit, statistics=statistics), window, horizon))
+        if any(errors is None or not errors.telling for errors in found):
+            return self
+        change = np.array([math.log(errors.blocks / found[0].blocks) for errors in found])  # type: ignore[union-attr]
+        if change.min() < -AT_ONCE:
+            return replace(self, kept=SHARES[int(np.argmin(change))])
+        if window.count <= NEWEST:
+            return self
+        looks = self.shares.add(change)
+        return replace(self, shares=looks, kept=SHARES[looks.best])
+
+
+def faded(statistics: NormalEquations, recent: Rows, share: float) -> NormalEquations:
+    """Return statistics in which rows that are not among the recent ones count for `share` of what they did; O(W r²)."""
+    if share == 1.0:
+        return statistics
+    F, y = recent.weighted()
+    # The prior trace of these rows is that of its features: what they leave of it is negligible beside the past's.
+    trace = float((F * F).sum())
+    rows = float(recent.weights.sum())
+    past = statistics.subtract(F, y, trace)
+    past = replace(past, count=statistics.count - rows).forget(share)
+    return replace(past.add(F, y, trace), count=past.count + rows)
