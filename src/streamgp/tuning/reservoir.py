@@ -65,8 +65,10 @@ class Reservoir:
         return replace(self, X=self.X[:0], y=self.y[:0], keys=self.keys[:0], seen=0, favour=0.0)
 
     def faded(self, share: float) -> Self:
-        """Return the sample in which rows seen so far count for `share` of what they did, beside those that come."""
-        return replace(self, favour=self.favour - math.log(share))
+        """Return a `share` of the sample, drawn at random: what the past counts for beside rows that come."""
+        kept = np.sort(np.argsort(self.keys, kind="stable")[: math.ceil(share * self.keys.size)])
+        favour = self.favour - math.log(share)
+        return replace(self, X=self.X[kept], y=self.y[kept], keys=self.keys[kept], favour=favour)
 
     def standing_for(self, n: int) -> Self:
         """Return the sample as one of n rows, of which the rows seen were drawn."""
