@@ -15,7 +15,7 @@ STATES = {
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, base.State)
 }
-LINES, FUNCTION_LINES, METHODS = 350, 50, 15
+LINES, FUNCTION_LINES, METHODS = 380, 50, 18
 # scikit-learn's contract asks for many.
 LARGE_CLASSES = {"StreamingGPRegressor", "LearnedAttributes"}
 # A private attribute that is read outside the module that defines it, with the reason.

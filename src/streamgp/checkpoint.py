@@ -63,6 +63,7 @@ _CLASSES: dict[str, type] = {
         features.Pivots, features.Quadratic, lowrank.Factor,
         normal_equations.NormalEquations, posterior.Posterior, posterior.Conditioned,
         kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,
+        kernels.Trend,
         kernels.SquaredExponential, kernels.Matern, kernels.RationalQuadratic, kernels.Periodic, kernels.Linear,
         kernels.DistancePolynomial, kernels.BrownianPolynomial,
     )

@@ -186,7 +186,8 @@ def check_parameters(gp: Any) -> None:
         raise ParameterError(f"rank='auto' is used by method='pivoted', not by {gp.method!r}; give a number")
     for name, declared in DECLARED.items():
         value, methods = getattr(gp, name), declared.metadata["methods"]
-        if gp.method not in methods and not _equals(value, declared.default):
+        remembers = name == "forgetting" and _equals(value, 1)  # what every other method does
+        if gp.method not in methods and not _equals(value, declared.default) and not remembers:
             used = " or ".join(repr(m) for m in methods)
             raise ParameterError(
                 f"{name}={_short(value)} is used by method={used}, not by {gp.method!r}; leave it at "

@@ -18,6 +18,7 @@ from typing import Self
 
 import numpy as np
 
+from .._arrays import namespace
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Posterior
 from .held_back import Looks, held_back
@@ -91,7 +92,8 @@ class Adaptation:
             found.append(held_back(replace(fit, statistics=statistics), window, horizon))
         if any(errors is None or not errors.telling for errors in found):
             return self
-        change = np.array([math.log(errors.blocks / found[0].blocks) for errors in found])  # type: ignore[union-attr]
+        blocks = np.array([errors.blocks for errors in found if errors is not None])
+        change = np.log(blocks / blocks[0])
         if change.min() < -AT_ONCE:
             return replace(self, kept=SHARES[int(np.argmin(change))])
         if window.count <= NEWEST:
@@ -106,8 +108,7 @@ def faded(statistics: NormalEquations, recent: Rows, share: float) -> NormalEqua
         return statistics
     F, y = recent.weighted()
     # The prior trace of these rows is that of its features: what they leave of it is negligible beside the past's.
-    trace = float((F * F).sum())
-    rows = float(recent.weights.sum())
+    trace, rows = float(namespace(F).sum(F * F)), float(namespace(F).sum(recent.weights))
     past = statistics.subtract(F, y, trace)
     past = replace(past, count=statistics.count - rows).forget(share)
     return replace(past.add(F, y, trace), count=past.count + rows)

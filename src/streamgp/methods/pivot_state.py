@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, double, is_foreign, namespace, slices, to_host
+from .._arrays import Array, asarray_like, double, namespace, slices, to_host
 from ..errors import InputError
 from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
@@ -164,7 +164,7 @@ class PivotState(MergeableState):
     def adapted(self, horizon: int, rows: int, *, forget: bool, surprised: bool) -> Self:
         """See State; once no row is pending."""
         now = self.adaptation
-        if self.pending.count or is_foreign(self.window.X) or not now.is_due(rows, surprised=surprised):
+        if self.pending.count or not now.is_due(rows, surprised=surprised):
             return self
         looked = now.looked(self.fit, self.window, horizon, rows, forget=forget)
         if looked.dependence == now.dependence and looked.kept == 1.0:
@@ -280,8 +280,8 @@ class PivotState(MergeableState):
 
 
 def _mean_unexplained(features: Pivots, rows: Rows) -> float:
-    """Return the mean unexplained variance of some rows; infinite on a device, and for none."""
-    if not rows.count or is_foreign(rows.X):
+    """Return the mean unexplained variance of some rows; infinite for none."""
+    if not rows.count:
         return math.inf
     left = features.unexplained(rows.X, rows.F)
-    return max(float(left.sum()), 0.0) / rows.count
+    return max(float(namespace(left).sum(left)), 0.0) / rows.count

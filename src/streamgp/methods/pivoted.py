@@ -139,8 +139,6 @@ class PivotedState(PivotState):
 
     def _is_urgent(self, X: Array, F: Array) -> bool:
         """Return whether some rows X (b, d) with features F (b, ·) are worth a pivot at once, at full rank."""
-        if is_foreign(X):
-            return False  # on a device pivots are exchanged at reviews alone
         policy, left = self.config.policy, self.features.unexplained(X, F)
         most = float(namespace(left).max(left))
         if most <= policy.worth_of_noise * float(self.noise.min()):
