@@ -103,7 +103,7 @@ class Adaptation:
 
 
 def faded(statistics: NormalEquations, recent: Rows, share: float) -> NormalEquations:
-    """Return statistics in which rows that are not among the recent ones count for `share` of what they did; O(W r²)."""
+    """Return statistics in which rows before the recent ones count for `share` of what they did; O(W r²)."""
     if share == 1.0:
         return statistics
     F, y = recent.weighted()
