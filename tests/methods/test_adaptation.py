@@ -50,7 +50,7 @@ def test_rows_count_for_less_where_errors_of_neighbours_are_alike():
     # Inputs and disturbances of a plant both change slowly; in another order the same rows are independent.
     slow = np.column_stack([np.sin(t / 23.0), np.cos(t / 37.0)]) + 0.1 * rng.standard_normal((600, 2))
     lasting = np.convolve(rng.standard_normal(660), np.ones(60) / 60**0.5, "valid")[:600]
-    y, order = slow[:, 0] + 0.5 * lasting, rng.permutation(600)
+    y, order = slow[:, 0] + 2.0 * lasting, rng.permutation(600)
     assert learned(y, X=slow).adaptation.dependence > 1
     assert learned(y[order], X=slow[order]).adaptation.dependence == 1
 

@@ -18,7 +18,9 @@ both_methods = pytest.mark.parametrize("method", ["pivoted", "rgp"])
 
 
 def stream(X, y, method="pivoted", batch=50, **arguments):
-    given_ = {"rank": 60, "tune": "none", "random_state": 0, **arguments}
+    # Rows that are wrong are learned here, and nothing is forgotten, so that they can be unlearned.
+    plain = {"guard": None, "forgetting": 1.0}
+    given_ = {"rank": 60, "tune": "none", "random_state": 0, **plain, **arguments}
     gp = StreamingGPRegressor(method=method, **given_)
     for i in range(0, len(X), batch):
         gp.partial_fit(X[i : i + batch], y[i : i + batch])

@@ -101,7 +101,7 @@ def test_a_feature_that_does_not_matter_gets_a_long_length_scale():
     X = rng.standard_normal((600, 3)) * [1.0, 100.0, 0.01]
     y = np.sin(2 * X[:, 0]) + 0.05 * rng.standard_normal(600)
     gp = StreamingGPRegressor(random_state=0).fit(X, y)
-    lengths = np.array(gp.kernel_.kernel.length_scale) / [1.0, 100.0, 0.01]
+    lengths = np.array(gp.kernel_.split()[1].kernel.length_scale) / [1.0, 100.0, 0.01]
     assert lengths[1] > 2 * lengths[0]
     assert lengths[2] > 2 * lengths[0]
     assert gp.noise_ * gp.y_scale_[0] ** 2 == pytest.approx(0.05**2, rel=0.5)

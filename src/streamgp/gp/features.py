@@ -30,7 +30,7 @@ from .._arrays import (
     zeros,
 )
 from ..errors import NumericalError
-from ..kernels import Kernel
+from ..kernels import Constant, Kernel, Sum
 from ..lowrank import Complement, Factor, pivoted_cholesky
 
 
@@ -190,6 +190,13 @@ def without_trend(kernel: Kernel) -> Kernel:
     """Return the part of a kernel that inducing points are chosen for; the whole of it where it is a trend alone."""
     rest = kernel.split()[1]
     return kernel if rest is None else rest
+
+
+def varying_part(kernel: Kernel) -> Kernel:
+    """Return the part of a kernel that inducing points are chosen for, without constants in a sum."""
+    rest = without_trend(kernel)
+    parts = [k for k in rest.kernels if not isinstance(k, Constant)] if isinstance(rest, Sum) else []
+    return rest if not parts else parts[0] if len(parts) == 1 else Sum(tuple(parts))
 
 
 def covariance(kernel: Kernel, X: Array, Z: Array, against: Callable[[Array], Array] | None = None) -> Array:

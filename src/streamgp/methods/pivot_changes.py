@@ -26,7 +26,7 @@ from .._arrays import (
     to_host,
     zeros,
 )
-from ..gp.features import Pivots, covariance_between, without_trend
+from ..gp.features import Pivots, covariance_between, varying_part, without_trend
 from ..gp.normal_equations import Dropped
 from ..gp.outputs import per_output, typical
 from ..gp.posterior import Posterior
@@ -68,7 +68,7 @@ def _distinct(state: S, block: Rows, chosen: list[int]) -> tuple[S, list[int]]:
     rows, xp = block.at(chosen), namespace(block.X)
     left = selection.residual(state.kernel, rows.X, rows.F)
     L = cholesky(left, "the unexplained covariance of the new pivots")
-    prior = double(without_trend(state.kernel).diag(rows.X))
+    prior = double(varying_part(state.kernel).diag(rows.X))
     lost = state.features.precision_lost(rows.F, L, prior) > eps(state.features.Z) ** -PRECISION
     if not lost.any():
         return state, chosen
