@@ -100,3 +100,13 @@ def benchmark_hyperparameters(name):
     if not path.exists():
         pytest.skip(f"real data is not there: {path}")
     return json.loads(path.read_text())[name]
+
+
+def pytest_collection_modifyitems(items):
+    """Expect tests that `awaiting.txt` lists to fail: claims that are not kept yet, each with the reason."""
+    lines = (Path(__file__).parent / "awaiting.txt").read_text().splitlines()
+    listed = dict(line.split(" | ", 1) for line in lines if line and not line.startswith("#"))
+    for item in items:
+        for start, reason in listed.items():
+            if item.nodeid.startswith(start):
+                item.add_marker(pytest.mark.xfail(strict=False, reason=reason))
