@@ -133,9 +133,8 @@ class PivotState(MergeableState):
         statistics = self.fit.statistics.add(block.F, block.y, trace, mixed=self.config.mixed)
         size, window, newest = self.config.window_size, self.window, block
         every, unreviewed = self.config.policy.review_every, self.unreviewed + block.count
-        same = (
-            unreviewed // every == self.unreviewed // every
-        )  # the window is nearly the one that was looked at
+        # Between two looks the window is nearly the same.
+        same = unreviewed // every == self.unreviewed // every
         if size is not None:
             window, newest = window.last(max(size - block.count, 0)), block.last(size)
         return self.refitted(
