@@ -20,7 +20,7 @@ from experiments.common import command, in_intervals, parts_argument
 from experiments.internals import DECAY, pivot_exchange
 from streamgp import StreamingGPRegressor
 from streamgp.datasets import load_arm
-from streamgp.kernels import SquaredExponential
+from streamgp.kernels import Scaled, SquaredExponential
 from streamgp.lowrank import pivoted_cholesky
 
 FOLDER = Path(__file__).parent / "figures"
@@ -226,8 +226,9 @@ def tuning() -> Figure:
                 errors.append(np.sqrt(np.mean((gp.predict(X[rows]) - y[rows]) ** 2)))
             gp.partial_fit(X[rows], y[rows])
             if tune == "doubling":
-                kernel = gp.kernel_
-                lengths.append(np.asarray(kernel.kernel.length_scale) / spread)
+                base = gp.kernel_.split()[1] or gp.kernel_
+                correlation = base.kernel if isinstance(base, Scaled) else base
+                lengths.append(np.asarray(correlation.length_scale) / spread)
         smooth = np.sqrt(np.convolve(np.square(errors), np.ones(4) / 4, "valid"))
         right.loglog(
             np.arange(len(smooth)) * 50 + 125, smooth, dash, color=colour, label=f'tune="{tune}"', linewidth=2

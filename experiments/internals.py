@@ -102,10 +102,11 @@ class PivotExchange(NamedTuple):
 def pivot_exchange(gp: StreamingGPRegressor, X: np.ndarray) -> PivotExchange:
     """Return what `pivoted` compares when rows X (n, d) offer themselves as pivots."""
     state, kernel = gp.learner_.mergeable(), gp.kernel_
-    posterior, V = state.posterior, state.features.V
-    left = pivot_selection.residual(kernel, X, state.features.transform(X))
+    posterior, features = state.posterior, state.features
+    left = pivot_selection.residual(kernel, X, features.transform(X))
     chosen, columns = pivot_selection.draw(left, kernel.diag(X), 30, 1e-4, (0, 1))
-    losses = pivot_selection.losses(posterior.statistics, V) * pivot_selection.learned(V, posterior.weights)
+    losses = pivot_selection.losses(posterior.statistics, features)
+    losses = losses * pivot_selection.learned(features, posterior.weights)
     gains = pivot_selection.gains(columns, chosen)
     return PivotExchange(np.sort(gains)[::-1], np.sort(losses), pivot_selection.POLICY.margin)
 
