@@ -66,6 +66,10 @@ class TargetScaling:
         """Return the scaling by which standardised targets are `factors` (q,) times as large."""
         return replace(self, scale=self.scale / asarray_like(factors, self.scale))
 
+    def moved(self, shift: np.ndarray) -> Self:
+        """Return the scaling by which standardised targets are smaller by `shift` (q,)."""
+        return replace(self, offset=self.offset + asarray_like(shift, self.scale) * self.scale)
+
     def factors_from(self, other: Self) -> np.ndarray | None:
         """Return what targets that `other` has standardised are multiplied by to be as here, (q,); None: no factor."""
         same = bool((self.offset == other.offset).all())

@@ -70,7 +70,9 @@ class Adaptation:
         A look that is early, because errors have suddenly grown, asks only whether the past still holds.
         """
         early = rows < self.next_look
-        after = replace(self, kept=1.0, looked_at=rows, n_recent=NEWEST if early else window.count)
+        # There must be as much of a past as there are rows that judge it.
+        n_recent = NEWEST if early else min(window.count, int(fit.statistics.count) // 2)
+        after = replace(self, kept=1.0, looked_at=rows, n_recent=n_recent)
         if not early:
             after = replace(after, next_look=rows + min(max(rows, FIRST), EVERY))
             after = after._with_dependence(fit, window, horizon)
@@ -106,9 +108,14 @@ def faded(statistics: NormalEquations, recent: Rows, share: float) -> NormalEqua
     """Return statistics in which rows before the recent ones count for `share` of what they did; O(W r²)."""
     if share == 1.0:
         return statistics
-    F, y = recent.weighted()
-    # The prior trace of these rows is that of its features: what they leave of it is negligible beside the past's.
-    trace, rows = float(namespace(F).sum(F * F)), float(namespace(F).sum(recent.weights))
-    past = statistics.subtract(F, y, trace)
-    past = replace(past, count=statistics.count - rows).forget(share)
-    return replace(past.add(F, y, trace), count=past.count + rows)
+    past, (F, y) = without(statistics, recent).forget(share), recent.weighted()
+    count = past.count + float(namespace(F).sum(recent.weights))
+    return replace(past.add(F, y, float(namespace(F).sum(F * F))), count=count)
+
+
+def without(statistics: NormalEquations, rows: Rows) -> NormalEquations:
+    """Return statistics without some of their rows; O(W r²)."""
+    F, y = rows.weighted()
+    # The prior trace of these rows is that of their features: what they leave of it is negligible beside the past's.
+    past = statistics.subtract(F, y, float(namespace(F).sum(F * F)))
+    return replace(past, count=statistics.count - float(namespace(F).sum(rows.weights)))

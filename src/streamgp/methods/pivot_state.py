@@ -151,7 +151,10 @@ class PivotState(MergeableState):
         window, size = changes.pop("window", self.window), self.config.window_size
         window = window if size is None else window.last(size)
         dependence = changes.get("adaptation", self.adaptation).dependence
-        recent = _mean_unexplained(changes.get("features", self.features), window.last(self.config.max_rank))
+        recent = math.inf
+        if changes.get("idle", self.idle).idle is not None:
+            # Rows whose pivots were given up are unexplained for good, which is not what rows that come now leave.
+            recent = _mean_unexplained(changes.get("features", self.features), window.last(self.config.max_rank))
         return replace(
             self,
             fit=Posterior(statistics, self.noise, True, recent, dependence),
@@ -163,7 +166,7 @@ class PivotState(MergeableState):
     def adapted(self, horizon: int, rows: int, *, forget: bool, surprised: bool) -> Self:
         """See State; once no row is pending."""
         now = self.adaptation
-        if self.pending.count or not now.is_due(rows, surprised=surprised):
+        if self.pending.count or not now.is_due(rows, surprised=surprised) or self._stands_still:
             return self
         looked = now.looked(self.fit, self.window, horizon, rows, forget=forget)
         if looked.dependence == now.dependence and looked.kept == 1.0:
@@ -175,6 +178,12 @@ class PivotState(MergeableState):
         window = replace(window, weights=asarray_like(weights, window.weights))
         fading = self.faded or looked.kept < 1.0
         return self.refitted(statistics, window=window, adaptation=looked, faded=fading)
+
+    @property
+    def _stands_still(self) -> bool:
+        """Whether most rows of the window are copies sent by a stuck sensor, which tell nothing of the function."""
+        fresh = moving(self.window.X)[0] if self.window.count else None
+        return fresh is not None and 2 * fresh.shape[0] < self.window.count
 
     @property
     def kept_share(self) -> float:

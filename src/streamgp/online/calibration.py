@@ -170,6 +170,13 @@ class Scores:
         last, before = np.nanmedian(values[-SUDDEN:], axis=0), np.nanmedian(values[:-SUDDEN], axis=0)
         return bool((last > GROWN * before).any())
 
+    def without_last(self, n: int) -> Self:
+        """Return the scores without those of the last n rows, and without the noise that these showed."""
+        kept = max(self.count - n, 0)
+        return type(self).of(
+            self.errors[:kept, :], self.variances[:kept, :], self.noises[:kept, :], self.lags[:kept]
+        )
+
     def retuned(self, errors: np.ndarray, variances: np.ndarray, noises: np.ndarray) -> Self:
         """Return the scores after a tuning that multiplied errors, variances and noises by these (q,); no noise."""
         e, v, n = (asarray_like(ratio, self.errors)[None, :] for ratio in (errors, variances, noises))

@@ -25,6 +25,8 @@ TRIAL_STEPS, CHALLENGE_STEPS = 4, 12
 FAR = 20.0
 # Another family is taken if its log evidence, less the prior, is higher by this: odds of about 7 to 1.
 CLEARLY = 2.0
+# Copies of an input that are tuned on, and how many times as frequent as the median input one may be.
+COPIES = 5
 
 OnRows: TypeAlias = SampleObjective | SeveralOutputs
 
@@ -48,7 +50,7 @@ def tune_on_rows(
     verdict, noise = nothing_to_learn(X, y), per_output(noise, y.shape[1])
     if verdict:
         return Tuned(kernel, noise, verdict)
-    y = clipped(y)
+    X, y = _without_copies(X, clipped(y))
     objective: OnRows
     if y.shape[1] > 1 and kind == "evidence" and search.tune_noise and kernel.positive_semidefinite:
         rest = kernel.split()[1]
@@ -60,6 +62,23 @@ def tune_on_rows(
     if search.families:
         return _contest(objective, kernel, noise, search)
     return tune(objective, kernel, noise, search, _starts(objective, kernel, search.centre, noise, search))
+
+
+def _without_copies(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows X (m, d), y (m, q) without most copies of an input that is far more frequent than others.
+
+    A sensor that stands still sends one input again and again, and its noise is not that of the stream.
+    """
+    _, which, counts = np.unique(X, axis=0, return_inverse=True, return_counts=True)
+    most = max(COPIES, COPIES * int(np.median(counts)))
+    if counts.max() <= most:
+        return X, y
+    which = which.reshape(-1)
+    order = np.argsort(which, kind="stable")
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    number = np.empty(len(X), dtype=np.int64)
+    number[order] = np.arange(len(X)) - np.repeat(first, counts)  # of each row among its copies
+    return X[number < most], y[number < most]
 
 
 def _without_missing(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,97 @@
+"""Levels: a target that jumps by a constant and stays there moves the offset; what was learned of its shape is kept.
+
+A Gaussian process that forgets nothing averages the levels before and after a jump, and one that forgets loses the
+function with the level. Twenty rows whose errors are alike, and far beyond what the model of the rows before them
+thought possible, are neither accidents nor a change of shape; on inputs that are new the model thinks much possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._arrays import asarray_like, to_host
+from ..gp.posterior import Posterior
+from .adaptation import without
+from .base import State
+from .pivot_state import PivotState
+from .rows import Rows
+
+# The last rows that are looked at, and the fewest of them at a new level.
+NEWEST, LEAST = 100, 20
+# Errors lie beyond this many predicted standard deviations.
+FAR = 4.0
+# Share of the rows whose errors are within half a jump of it.
+ALIKE = 0.8
+# A normal distribution's standard deviation over its median absolute deviation.
+ROBUST = 1.4826
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A jump of the targets by `shift` (q,), 0 for outputs without one; the last rows (n, ·) are at the new level.
+
+    `noise` (q,) is the noise that these rows show.
+    """
+
+    shift: np.ndarray
+    rows: Rows
+    noise: np.ndarray
+
+
+def followed(state: State) -> tuple[State, Jump | None]:
+    """Return the state in which the last rows are learned without the jump of their level, if they show one.
+
+    O(r³) where they are looked at. Rows before the jump cannot be unlearned any more, as after forgetting.
+    """
+    if not isinstance(state, PivotState):
+        return state, None
+    folded = state.folded
+    jump = _jump(folded.fit, folded.window, folded)
+    if jump is None:
+        return state, None
+    n, window, shift = jump.rows.count, folded.window, asarray_like(jump.shift, folded.window.y)
+    moved = replace(jump.rows, y=jump.rows.y - shift[None, :])
+    statistics = without(folded.fit.statistics, jump.rows)
+    F, y = moved.weighted()
+    statistics = statistics.add(F, y, float((F * F).sum()))
+    statistics = replace(statistics, count=folded.fit.statistics.count)
+    after = folded.refitted(statistics, window=_before(window, n).join(moved), faded=True)
+    return after.with_noise(np.minimum(after.noise, jump.noise), at_once=True), jump
+
+
+def _before(window: Rows, n: int) -> Rows:
+    m = window.count - n
+    return Rows(window.X[:m], window.y[:m], window.F[:m], window.weights[:m])
+
+
+def _jump(fit: Posterior, window: Rows, state: PivotState) -> Jump | None:
+    """Return the jump that the last rows of the window show; None where there is none."""
+    recent = window.last(min(NEWEST, window.count // 2))
+    if recent.count < LEAST:
+        return None
+    past = replace(fit, statistics=without(fit.statistics, recent))
+    error = to_host(recent.y) - to_host(past.mean(recent.F))
+    variance = to_host(past.variance(recent.F, state.kernel.diag(recent.X))) + state.noise
+    starts = [_start(error[:, j], np.sqrt(variance[:, j])) for j in range(error.shape[1])]
+    known = [start for start in starts if start is not None]
+    if not known:
+        return None
+    rows = slice(min(known), None)
+    middle = np.median(error[rows], axis=0)
+    shift = np.where([start is not None for start in starts], middle, 0.0)
+    spread = ROBUST * np.median(np.abs(error[rows] - middle), axis=0)
+    return Jump(shift, recent.last(recent.count - min(known)), spread**2)
+
+
+def _start(error: np.ndarray, deviation: np.ndarray) -> int | None:
+    """Return from which row on errors (n,) are off by the same amount; None where they are not."""
+    n = error.size
+    middles = np.array([np.median(error[s:]) for s in range(n - LEAST + 1)])
+    costs = [np.abs(error[:s]).sum() + np.abs(error[s:] - m).sum() for s, m in enumerate(middles)]
+    start = int(np.argmin(costs))
+    after, shift = error[start:], abs(float(middles[start]))
+    alike = np.mean(np.abs(after - middles[start]) <= 0.5 * shift)
+    far = shift > FAR * float(np.median(deviation[start:]))
+    return start if far and alike >= ALIKE else None
