@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from .parameters import check_probability
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked beside the mean; at most one of `std`, `cov` and `interval`.
+    """What is asked beside the mean: `std`, `interval`, both, or `cov`.
 
     Attributes
     ----------
@@ -28,7 +29,7 @@ class Question:
     latent : bool
         Leave the noise out.
     calibrated : bool
-        Calibrate the interval, unless it is latent.
+        Calibrate spread and interval, unless they are latent.
     """
 
     std: bool = False
@@ -38,15 +39,15 @@ class Question:
     calibrated: bool = True
 
     def __post_init__(self) -> None:
-        if (self.interval is not None) + bool(self.std) + bool(self.cov) > 1:
-            raise ParameterError("ask for one of return_std, return_cov and return_interval at a time")
+        if self.cov and (self.interval is not None or self.std):
+            raise ParameterError("ask for return_cov alone; it has the squared std on its diagonal")
         if self.interval is not None:
             check_probability("return_interval", self.interval)
 
     @property
     def n_arrays(self) -> int:
         """The number of arrays in the answer."""
-        return 3 if self.interval is not None else 2 if self.std or self.cov else 1
+        return 1 + bool(self.std) + bool(self.cov) + 2 * (self.interval is not None)
 
 
 def answer(
@@ -58,7 +59,7 @@ def answer(
     """
     keys = keys_of(X, ids, NEWEST) if memory is not None and on_host(X) else None
     found = _predicted(learner, X, question)
-    reply = _told(learner, found, question)
+    reply = _told(learner, X, found, question)
     if memory is not None and keys is not None:
         told = (found.mean, found.variance, learner.state.noise)
         mean, variance, noise = learner.targets.unscaled(*told, NEWEST)
@@ -89,24 +90,53 @@ def _predicted(learner: Learner, X: Array, question: Question) -> Prediction:
     return Prediction(found.mean, _clipped(learner, X, found.variance))
 
 
-def _told(learner: Learner, found: Prediction, question: Question) -> Any:
+def _told(learner: Learner, X: Array, found: Prediction, question: Question) -> Any:
     """Return the answer in the units and the shape of the targets."""
     targets = learner.targets
     mean = targets.undo_mean(found.mean)
     if found.variance is None:
         return mean
+    calibrated = question.calibrated and not question.latent
+    scale = _scale(learner, X, found.mean) if calibrated else None
+    honest = None if scale is None else scale * asarray_like(learner.scores.local.honest, scale)[None, :]
     if question.cov:
-        return mean, targets.undo_covariance(found.covariance or ())
-    std = targets.undo_std(found.variance + _noise(learner, question))
+        each = found.covariance or ()
+        if honest is not None:
+            each = tuple(c * honest[:, j, None] * honest[None, :, j] for j, c in enumerate(each))
+        return mean, targets.undo_covariance(each)
+    variance = found.variance + _noise(learner, question)
+    std = targets.undo_std(variance if honest is None else variance * honest**2)
     if question.interval is None:
         return mean, std
-    reach = learner.reach(question.interval, calibrated=question.calibrated and not question.latent)
+    unit = std if scale is None else targets.undo_std(variance * scale**2)
+    ends = interval_ends(learner, question.interval, calibrated=calibrated)
     # Scores and deviations that are both huge reach past the range of numbers: then to its end.
     xp, largest = namespace(std), float(namespace(std).finfo(std.dtype).max)
     with np.errstate(over="ignore"):
-        half = targets.per_output(reach) * std
-        lower, upper = (xp.clip(end, -largest, largest) for end in (mean - half, mean + half))
-    return mean, lower, upper
+        below, above = (targets.per_output(asarray_like(end, targets.scale)) * unit for end in ends)
+        lower, upper = (xp.clip(end, -largest, largest) for end in (mean - below, mean + above))
+    return (mean, std, lower, upper) if question.std else (mean, lower, upper)
+
+
+def interval_ends(learner: Learner, probability: float, *, calibrated: bool) -> np.ndarray:
+    """Return how far below and above the mean an interval reaches, (2, q), in standard deviations times local scale.
+
+    While there are too few rows to tune on, n of them, the Gaussian process's own intervals are those of Student's t
+    with n − 1 degrees of freedom, because amplitude and noise are estimates.
+    """
+    estimating = learner.first is not None and learner.first.estimating
+    freedom = max(learner.rows_seen - 1.0, 1.0) if estimating else math.inf
+    scores = learner.scores if calibrated else learner.scores.emptied()
+    return scores.ends(probability, learner.state.noise, freedom, learner.rows_seen)
+
+
+def _scale(learner: Learner, X: Array, means: Array) -> Array | None:
+    """Return the local scale (m, q) at the rows X (m, d) with predicted means (m, q); None where it is 1 everywhere."""
+    scores = learner.scores
+    if not scores.local.chosen.any():
+        return None
+    found = scores.local.at(learner.state.kernel, X, means, scores.sizes)
+    return None if found is None else asarray_like(found, means)
 
 
 def draw_samples(

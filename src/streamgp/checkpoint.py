@@ -41,7 +41,7 @@ from .methods import (
     weighted,
 )
 from .methods.base import Recent
-from .online import answered, calibration, first, history, outliers
+from .online import answered, calibration, first, history, local, outliers
 from .tuning import reservoir, schedule
 
 MAGIC = b"STREAMGP"
@@ -53,7 +53,7 @@ _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         Learner, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
-        reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores,
+        reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores, local.LocalScale,
         answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         outliers.Waiting, idle.IdlePivots, adaptation.Adaptation, held_back.Looks,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,

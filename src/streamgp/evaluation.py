@@ -124,8 +124,7 @@ def _records(
         began = time.perf_counter()
         fitted = _is_fitted(gp)
         if fitted:
-            reach = _host(gp.interval_factor(0.9))
-            mean, std = gp.predict(rows, return_std=True)
+            mean, std, *ends = gp.predict(rows, return_std=True, return_interval=0.9)
         predicted = time.perf_counter()
         known = slice(done, max(done, part.stop - delay) if fitted else part.stop)
         outcome, done = None, known.stop
@@ -135,7 +134,8 @@ def _records(
         learned = time.perf_counter()
         tuned = outcome.seconds if outcome else 0.0
         if fitted:
-            rmse, nlpd, coverage = score(_host(targets), _host(mean), _host(std), reach)
+            low, high = (_host(end) for end in ends)
+            rmse, nlpd, coverage = score(_host(targets), _host(mean), _host(std), (low, high))
         yield Record(
             batch=batch,
             rows_seen=gp.n_samples_seen_,
@@ -158,19 +158,18 @@ def _host(values: Any) -> np.ndarray:
 
 
 def score(
-    y: np.ndarray, mean: np.ndarray, std: np.ndarray, reach: float | np.ndarray = NINETY_PERCENT
+    y: np.ndarray, mean: np.ndarray, std: np.ndarray, ends: tuple[np.ndarray, np.ndarray] | None = None
 ) -> tuple[float, float, float]:
-    """Return RMSE, mean negative log predictive density and coverage of the interval mean ± reach·std.
+    """Return RMSE, mean negative log predictive density and coverage of the intervals with these ends.
 
-    y, mean and std have one shape, (n,) or (n, q); `reach` is a number or one per output, (q,).
+    All have one shape, (n,) or (n, q). Without ends, intervals are the normal ones of 90 %. Labels that are missing,
+    NaN, are not scored.
     """
+    std = np.maximum(std, TINY)
+    low, high = (mean - NINETY_PERCENT * std, mean + NINETY_PERCENT * std) if ends is None else ends
     seen = ~np.isnan(y)
-    if not seen.all():  # labels that are missing are not scored
-        reach = np.broadcast_to(np.asarray(reach, dtype=np.float64), y.shape)[seen]
-        y, mean, std = y[seen], mean[seen], std[seen]
-    error, std = y - mean, np.maximum(std, TINY)
-    inside = np.abs(error) <= reach * std
-    mean_loss = float(np.mean(negative_log_density(error, std)))
+    error, inside = (y - mean)[seen], ((low <= y) & (y <= high))[seen]
+    mean_loss = float(np.mean(negative_log_density(error, std[seen])))
     return float(np.sqrt(np.mean(error**2))), mean_loss, float(np.mean(inside))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._arrays import Array, copied, one_blas_thread
+from ._arrays import Array, asarray_like, copied, one_blas_thread
+from .answers import interval_ends
 from .kernels import Kernel
 from .learner import Learner
 from .methods.split import label_counts
@@ -143,10 +144,15 @@ class LearnedAttributes:
         return self.learner_.targets.scale
 
     def interval_factor(self, probability: float = 0.9, *, calibrated: bool = True) -> Any:
-        """Return how many standard deviations the central interval of that probability reaches: a number, or (q,)."""
+        """Return half the length of the central interval of that probability in standard deviations: a number, or (q,).
+
+        The same for every row. Where errors are skewed, the interval reaches further to one side.
+        """
         learner = self.learner_
         check_probability("probability", probability)
-        return learner.targets.per_output(learner.reach(probability, calibrated=calibrated))
+        half = interval_ends(learner, probability, calibrated=calibrated).mean(axis=0)
+        honest = learner.scores.local.honest if calibrated else 1.0
+        return learner.targets.per_output(asarray_like(half / honest, learner.targets.scale))
 
     def log_evidence(self) -> float:
         """Return the log density of the targets learned, in their own units, summed over outputs."""

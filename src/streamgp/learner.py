@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
 from typing import Self, cast
@@ -32,6 +31,7 @@ from .online.answered import Late
 from .online.calibration import Scores
 from .online.first import FirstRows
 from .online.history import Ledger, Repeats
+from .online.local import Place
 from .online.outliers import Outliers
 from .online.suspects import ROUNDS
 from .parameters import AUTO, MERGEABLE, Settings
@@ -115,7 +115,7 @@ class Learner:
             like=zeros((0, X.shape[1]), X),
             sample=sample if settings.tune == "none" else sample.add(X, z, fresh),
             schedule=Schedule(found.kernel.theta),
-            scores=Scores.none(y.shape[1], z),
+            scores=Scores.none(X.shape[1], y.shape[1], z),
             ledger=Ledger.empty().add(X, y),
             repeats=repeats,
             outliers=outliers,
@@ -319,17 +319,6 @@ class Learner:
 
     # Calibration
 
-    def reach(self, probability: float, *, calibrated: bool) -> Array:
-        """Return how many standard deviations an interval reaches; shape (q,).
-
-        While there are too few rows to tune on, n of them, the Gaussian process's own intervals are those of Student's
-        t with n − 1 degrees of freedom, because amplitude and noise are estimates.
-        """
-        estimating = self.first is not None and self.first.estimating
-        freedom = max(self.rows_seen - 1.0, 1.0) if estimating else math.inf
-        scores = self.scores if calibrated else self.scores.emptied()
-        return scores.reach(probability, self.state.noise, freedom, self.rows_seen)
-
     def _scored_again(self, X: Array, z: Array, fresh: Array | None) -> Self:
         """Score rows of a batch that was just learned, each left out in turn, and keep the larger scores.
 
@@ -345,7 +334,8 @@ class Learner:
         # Rows that p hyperparameters were tuned on leave errors too small by √(1 − p/n), as in a linear regression.
         tuned = state.kernel.theta.size + 1 if self.settings.tune != "none" else 0
         correction = (1.0 - min(tuned / min(self.rows_seen, SAMPLE), 0.5)) ** -0.5
-        scores = self.scores.emptied().add(correction * found.error, found.variance, found.noise)
+        place = Place(X, z - found.error, zeros((X.shape[0],), z), state.kernel)
+        scores = self.scores.emptied().add(correction * found.error, found.variance, found.noise, at=place)
         return replace(self, scores=calibration.larger(self.scores, scores, state.noise))
 
     def mergeable(self) -> MergeableState:

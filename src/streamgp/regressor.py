@@ -293,14 +293,14 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         latent : bool
             Leave the noise out: the spread of the function alone.
         calibrated : bool
-            Conformal calibration on recent out-of-sample errors; False for the interval of the Gaussian process
-            itself, which `latent` intervals always are.
+            Conformal calibration of std and interval on recent errors; False for those of the Gaussian process itself,
+            which `latent` ones always are.
         ids : (m,), optional
             By which `partial_fit` knows the rows again when their labels come, where the rows may be equal.
 
         Returns
         -------
-        mean : (m,) or (m, q), then std, or cov, or lower and upper, where asked for
+        mean : (m,) or (m, q), then cov, or std, lower and upper, where asked for
         """
         question = Question(return_std, return_cov, return_interval, latent, calibrated)
         memory, learner = self._answered, self.learner_

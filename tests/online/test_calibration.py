@@ -9,7 +9,8 @@ from conftest import wave
 from streamgp import StreamingGPRegressor, kernels
 from streamgp.evaluation import prequential
 from streamgp.methods.rows import STILL, moving
-from streamgp.online.calibration import DECAY, MIN_SCORES, SCORES_KEPT, Scores
+from streamgp.online.calibration import MIN_SCORES, SCORES_KEPT, Scores
+from streamgp.online.weights import HALF_AGE
 from streamgp.parameters import used_by
 
 NOISE = np.ones(1)  # with no variance of the function, scores are the errors themselves
@@ -19,7 +20,7 @@ def scored(errors, variance=0.0, noise=NOISE):
     errors = np.asarray(errors, dtype=float)
     errors = errors[:, None] if errors.ndim == 1 else errors
     noise = np.full(errors.shape[1], noise)
-    return Scores.none(errors.shape[1], errors).add(errors, np.full(errors.shape, variance), noise)
+    return Scores.none(1, errors.shape[1], errors).add(errors, np.full(errors.shape, variance), noise)
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
@@ -32,7 +33,7 @@ def test_with_few_scores_the_normal_quantile_stands(probability):
 @pytest.mark.parametrize("n", [100, 999, 1000])
 def test_the_interval_reaches_the_conformal_quantile(probability, n):
     errors = np.random.default_rng(0).standard_t(3, size=(n, 2)) * [1.0, 50.0]
-    weights = np.exp(np.arange(n) / DECAY)
+    weights = 1 / (1 + np.arange(n)[::-1] / HALF_AGE)
     equal = weights.sum() ** 2 / (weights**2).sum()
     for j, reach in enumerate(scored(errors).reach(probability, NOISE)):
         sizes = np.abs(errors[:, j])
@@ -55,7 +56,7 @@ def test_beyond_what_scores_can_tell_the_worst_counts():
 
 def test_only_the_last_scores_count():
     errors = np.r_[np.full(5 * SCORES_KEPT, 100.0), np.ones(SCORES_KEPT)]
-    scores = Scores.none(1, errors[:, None])
+    scores = Scores.none(1, 1, errors[:, None])
     for i in range(0, errors.size, 97):
         part = errors[i : i + 97, None]
         scores = scores.add(part, np.zeros(part.shape), NOISE)
@@ -68,7 +69,7 @@ def test_the_noise_is_found_under_a_variance_that_is_right_and_one_that_claims_t
     variance = rng.uniform(0, 2, 20_000)
     for claim in (1.0, 4.0):
         errors = rng.standard_normal(20_000) * np.sqrt(variance + 0.5)
-        scores = Scores.none(1, errors[:, None])
+        scores = Scores.none(1, 1, errors[:, None])
         for i in range(0, 20_000, 100):
             scores = scores.add(errors[i : i + 100, None], claim * variance[i : i + 100, None], 0.5 * NOISE)
         assert scores.noise == pytest.approx(0.5, rel=0.4)
@@ -84,7 +85,7 @@ def test_intervals_of_a_model_that_is_wrong_cover_what_they_promise(noise, metho
     coverage = [r.coverage for r in prequential(gp, X, y)][10:]
     assert 0.86 < np.mean(coverage) < 0.94
     raw = [gp.predict(X[:500], return_interval=0.9, calibrated=c) for c in (True, False)]
-    half = NormalDist().inv_cdf(0.95) * gp.predict(X[:500], return_std=True)[1]
+    half = NormalDist().inv_cdf(0.95) * gp.predict(X[:500], return_std=True, calibrated=False)[1]
     assert np.allclose(raw[1][2] - raw[1][0], half)
     assert not np.allclose(raw[0][2] - raw[0][0], half, rtol=0.02)
 
@@ -113,7 +114,7 @@ def test_each_output_has_its_own_reach():
     y = y + np.random.default_rng(0).standard_normal((1500, 2)) * [0.01, 3.0]
     gp = StreamingGPRegressor(noise=0.3, tune="none", random_state=0, rank=50)
     records = list(prequential(gp, X, y))
-    reach = gp.learner_.reach(0.9, calibrated=True)
+    reach = gp.learner_.scores.reach(0.9, gp.learner_.state.noise)
     assert reach[1] > 1.3 * reach[0]
     assert 0.86 < np.mean([r.coverage for r in records[5:]]) < 0.94
 

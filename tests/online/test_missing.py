@@ -127,9 +127,9 @@ def test_a_missing_label_is_neither_scored_nor_counted_for_the_noise():
     lost = rng.uniform(size=300) < 0.4
     holes = errors.copy()
     holes[lost, 1] = NAN
-    scores = Scores.none(2, errors).add(holes, variance, noise)
-    alone = Scores.none(1, errors).add(errors[~lost, 1:], variance[~lost, 1:], noise[1:])
-    whole = Scores.none(1, errors).add(errors[:, :1], variance[:, :1], noise[:1])
+    scores = Scores.none(1, 2, errors).add(holes, variance, noise)
+    alone = Scores.none(1, 1, errors).add(errors[~lost, 1:], variance[~lost, 1:], noise[1:])
+    whole = Scores.none(1, 1, errors).add(errors[:, :1], variance[:, :1], noise[:1])
     for probability in (0.5, 0.9, 0.999):
         reach = scores.reach(probability, noise)
         assert reach[0] == whole.reach(probability, noise[:1])[0]
@@ -138,7 +138,7 @@ def test_a_missing_label_is_neither_scored_nor_counted_for_the_noise():
     assert scores.noise[1] == pytest.approx(
         alone.noise[0], rel=0.1
     )  # weights are of the mean variance of all rows
-    few = Scores.none(2, errors).add(np.where([[False, True]] * 300, NAN, errors), variance, noise)
+    few = Scores.none(1, 2, errors).add(np.where([[False, True]] * 300, NAN, errors), variance, noise)
     assert few.noise[0] == pytest.approx(whole.noise[0], rel=1e-12)
     assert np.isnan(few.noise[1])
 

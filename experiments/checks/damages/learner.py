@@ -25,6 +25,20 @@ DAMAGES = [
         "test_answered",
     ),
     Damage(
+        "intervals know where they are",
+        "src/streamgp/online/local.py",
+        "        bar = np.full(self.gains.shape[1], CLEARLY)\n",
+        "        bar = np.full(self.gains.shape[1], np.inf)\n",
+        "covered_alike",
+    ),
+    Damage(
+        "ends apart",
+        "src/streamgp/online/weights.py",
+        "    if _skewed(scores, weights):\n",
+        "    if False:\n",
+        "skewed",
+    ),
+    Damage(
         "guard: targets",
         "src/streamgp/online/outliers.py",
         "else self._far(near, state, targets)",

@@ -28,22 +28,23 @@ _REFUSED = "refused by the guard: too far from what was learned"
 
 @dataclass(frozen=True)
 class RowPredictions:
-    """Mean, standard deviation and half-width of the interval, each (b, q); NaN before anything was learned."""
+    """Mean, standard deviation and ends of the interval, each (b, q); NaN before anything was learned."""
 
     mean: np.ndarray
     std: np.ndarray
-    half_width: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
     @classmethod
     def constant(cls, n: int, n_targets: int, value: float = np.nan) -> RowPredictions:
         """Return a prediction of n rows with the same value everywhere."""
-        return cls(*(np.full((n, n_targets), value) for _ in range(3)))
+        return cls(*(np.full((n, n_targets), value) for _ in range(4)))
 
     @property
     def columns(self) -> list[np.ndarray]:
         """Mean, standard deviation, lower and upper end, (b,) each, for one target after another."""
-        low, high = self.mean - self.half_width, self.mean + self.half_width
-        return [part[:, j] for j in range(self.mean.shape[1]) for part in (self.mean, self.std, low, high)]
+        parts = (self.mean, self.std, self.low, self.high)
+        return [part[:, j] for j in range(self.mean.shape[1]) for part in parts]
 
 
 @dataclass
@@ -155,7 +156,7 @@ class Session:
             excluded = {row.line for row in not_learned}
             learnable = np.array([line not in excluded for line in batch.line_numbers])
             y = np.where(learnable[:, None], batch.y, np.nan)
-            score = self.tally.score(y, prediction.mean, prediction.std, prediction.half_width)
+            score = self.tally.score(y, prediction.mean, prediction.std, (prediction.low, prediction.high))
         if self.writer:
             self.writer.write(batch.line_numbers, prediction.columns)
         self.tally.unlabelled += int((~labelled).sum())
@@ -179,15 +180,14 @@ class Session:
     def _predict(self, batch: TableRows) -> tuple[TableRows, RowPredictions]:
         """Return the rows that can be predicted, and their prediction; the others become bad rows."""
         try:
-            mean, std = self.gp.predict(batch.X, return_std=True)
+            answer = self.gp.predict(batch.X, return_std=True, return_interval=self.level)
         except (InputError, NumericalError):
             batch = self._predictable(batch)
             if not batch.line_numbers:
                 return batch, RowPredictions.constant(0, len(self.targets))
-            mean, std = self.gp.predict(batch.X, return_std=True)
-        half_width = interval_factor(self.gp, self.level) * std
+            answer = self.gp.predict(batch.X, return_std=True, return_interval=self.level)
         shape = (len(batch.line_numbers), len(self.targets))
-        return batch, RowPredictions(*(np.asarray(part).reshape(shape) for part in (mean, std, half_width)))
+        return batch, RowPredictions(*(np.asarray(part).reshape(shape) for part in answer))
 
     def _predictable(self, batch: TableRows) -> TableRows:
         """Return the batch without the rows that the model cannot predict; they are added to its bad rows."""

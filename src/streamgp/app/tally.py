@@ -121,7 +121,9 @@ class Tally:
         """Rows that were neither learned nor left unlabelled: bad, or refused by the guard."""
         return self.bad + self.refused
 
-    def score(self, y: np.ndarray, mean: np.ndarray, std: np.ndarray, half_width: np.ndarray) -> BatchScore:
+    def score(
+        self, y: np.ndarray, mean: np.ndarray, std: np.ndarray, ends: tuple[np.ndarray, np.ndarray]
+    ) -> BatchScore:
         """Score predictions, each (b, q), against `y`, NaN where a label is missing; return what was added."""
         known = np.isfinite(y)
         if not known.any():
@@ -129,7 +131,7 @@ class Tally:
         with np.errstate(over="ignore", invalid="ignore"):
             self._add_targets(y, known)
             error = np.where(known, y - mean, 0.0)
-            inside = known & (np.abs(error) <= half_width)
+            inside = known & (ends[0] <= y) & (y <= ends[1])
             self.squared_error += (error**2).sum(axis=0)
             self.covered += inside.sum(axis=0)
             self._add_densities(error, known, np.maximum(std, TINY))

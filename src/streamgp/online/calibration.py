@@ -29,11 +29,12 @@ from ..labels import missing
 from ..methods import State, predict_in_chunks
 from ..methods.rows import STILL
 from .answered import Late
+from .local import LocalScale, Place
+from .weights import conformal_ends, quantile, recent_weights
 
-# Scores that are kept, and the age in rows at which the weight of a score is 1/e: 300 rows are an effective sample
-# size of 600, whose 90 % quantile has a coverage of 90 ± √(.9·.1/600) = ±1.2 %.
-SCORES_KEPT = 1000
-DECAY = 300.0
+# Scores that are kept: with weights that decay as 1/age their effective sample size is 970, and the 90 % quantile has a
+# coverage of 90 ± √(.9·.1/970) = ±1 %.
+SCORES_KEPT = 2000
 # The age in rows at which the weight of a squared error in the estimate of the noise is 1/e.
 NOISE_DECAY = 500.0
 # Errors are clipped to this many standard deviations in that estimate.
@@ -59,11 +60,13 @@ class Scores:
     Attributes
     ----------
     errors : (w, q)
-        |y − mean|, the newest last; NaN where a label was missing.
+        y − mean, the newest last; NaN where a label was missing.
     variances, noises : (w, q)
         Of the function, without noise; and of the noise at that time.
     lags : (w,)
         Rows learned between the prediction and the label.
+    local : LocalScale
+        Scales of the last rows; its rows are the last ones here, or fewer.
     sums : (5, q), weight : (q,)
         Decayed sums of the regression of squared errors on the variance of the function, and number of labels.
     unit : (q,)
@@ -74,25 +77,27 @@ class Scores:
     variances: Array
     noises: Array
     lags: Array
+    local: LocalScale
     sums: np.ndarray
     weight: np.ndarray
     unit: np.ndarray
 
     @classmethod
-    def of(cls, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
+    def of(cls, errors: Array, variances: Array, noises: Array, lags: Array, local: LocalScale) -> Self:
         """Return scores without the sums by which the noise is estimated."""
         q = int(errors.shape[1])
-        return cls(errors, variances, noises, lags, np.zeros((5, q)), np.zeros(q), np.zeros(q))
+        return cls(errors, variances, noises, lags, local, np.zeros((5, q)), np.zeros(q), np.zeros(q))
 
     @classmethod
-    def none(cls, n_outputs: int, like: Array) -> Self:
+    def none(cls, n_features: int, n_outputs: int, like: Array) -> Self:
         """Return the scores of no rows."""
         none = zeros((0, n_outputs), like)
-        return cls.of(none, none, none, zeros((0,), like))
+        return cls.of(none, none, none, zeros((0,), like), LocalScale.none(n_features, n_outputs))
 
     def emptied(self) -> Self:
         """Return the scores of no rows."""
-        return type(self).of(self.errors[:0, :], self.variances[:0, :], self.noises[:0, :], self.lags[:0])
+        none = self.errors[:0, :]
+        return type(self).of(none, none, none, self.lags[:0], self.local.emptied())
 
     @property
     def count(self) -> int:
@@ -116,12 +121,18 @@ class Scores:
         return np.where(enough, self.unit * (we - gamma * wv) / w, np.nan)
 
     def add(
-        self, error: Array, variance: Array, noise: np.ndarray, answered: tuple[Array, ...] | None = None
+        self,
+        error: Array,
+        variance: Array,
+        noise: np.ndarray,
+        answered: tuple[Array, ...] | None = None,
+        at: Place | None = None,
     ) -> Self:
         """Add rows: errors y − mean (b, q), variances of the function (b, q), none below zero, and noises (q,).
 
         `answered`: errors, variances and noises (b, q) and lags (b,) of what was answered, where earlier models
         answered some rows. These are the scores; the noise is estimated from what the present model predicts.
+        `at`: where the rows lie; without it, scales are forgotten.
         """
         xp, b = namespace(error), error.shape[0]
         if not b:
@@ -142,11 +153,23 @@ class Scores:
         now = (error, variance, xp.zeros_like(variance) + here, zeros((error.shape[0],), variance))
         scored = now if answered is None else answered
         return replace(
-            self._joined(xp.abs(scored[0]), *scored[1:]),
+            self._joined(*scored),
+            local=self.local.emptied() if at is None else self._scaled(at, *scored[:3]),
             sums=fading * self.sums + to_host(xp.stack([xp.sum(v, axis=0) for v in new])),
             weight=fading * self.weight + b,
             unit=unit,
         )
+
+    def _scaled(self, at: Place, errors: Array, variances: Array, noises: Array) -> LocalScale:
+        """Return the local scales with rows added."""
+        new = _sizes(errors, variances, noises)
+        return self.local.add(at, self.sizes, new)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Scores |y − mean|/std of the rows whose scale is known, (l, q)."""
+        n = self.count - self.local.count
+        return _sizes(self.errors[n:, :], self.variances[n:, :], self.noises[n:, :])
 
     def _joined(self, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
         """Append errors, variances and noises, (b, q) each, and lags (b,); keep the last SCORES_KEPT."""
@@ -166,69 +189,84 @@ class Scores:
         if self.count < 4 * SUDDEN:
             return False
         # Errors, not scores: the noise has grown with them by the next batch.
-        values = to_host(self.errors)
+        values = np.abs(to_host(self.errors))
         last, before = np.nanmedian(values[-SUDDEN:], axis=0), np.nanmedian(values[:-SUDDEN], axis=0)
         return bool((last > GROWN * before).any())
 
     def without_last(self, n: int) -> Self:
         """Return the scores without those of the last n rows, and without the noise that these showed."""
-        kept = max(self.count - n, 0)
-        return type(self).of(
-            self.errors[:kept, :], self.variances[:kept, :], self.noises[:kept, :], self.lags[:kept]
-        )
+        kept = slice(0, max(self.count - n, 0))
+        rows = (self.errors[kept, :], self.variances[kept, :], self.noises[kept, :], self.lags[kept])
+        return type(self).of(*rows, self.local.without_last(n))
 
     def retuned(self, errors: np.ndarray, variances: np.ndarray, noises: np.ndarray) -> Self:
         """Return the scores after a tuning that multiplied errors, variances and noises by these (q,); no noise."""
         e, v, n = (asarray_like(ratio, self.errors)[None, :] for ratio in (errors, variances, noises))
-        return type(self).of(self.errors * e, self.variances * v, self.noises * n, self.lags)
-
-    def _of_output(self, j: int) -> Self:
-        """Return the scores of the labels of one output."""
-        at = ~np.isnan(self.errors[:, j])
-        errors, variances, noises = (v[at, j : j + 1] for v in (self.errors, self.variances, self.noises))
-        return type(self).of(errors, variances, noises, self.lags[at])
+        local = replace(self.local, means=self.local.means * noises**0.5)
+        return type(self).of(self.errors * e, self.variances * v, self.noises * n, self.lags, local)
 
     def merge(self, other: Self) -> Self:
         """Return the scores of both streams, these taken as the newer."""
         both = other._joined(self.errors, self.variances, self.noises, self.lags)
-        return replace(both, sums=self.sums, weight=self.weight, unit=self.unit)
+        return replace(both, local=self.local, sums=self.sums, weight=self.weight, unit=self.unit)
 
     def reach(
         self, probability: float, noise: np.ndarray, freedom: float = math.inf, rows: float = math.inf
-    ) -> Array:
-        """Return how many standard deviations the central interval of that probability reaches; shape (q,).
+    ) -> np.ndarray:
+        """Return how many standard deviations the symmetric interval of that probability reaches, (q,), anywhere.
 
         `noise` (q,) is the present one; `freedom` the degrees of freedom of Student's t, which is used while there are
         few scores. The weight of a score decays with its age, and is reduced by m/n if the model had learned m rows
         then and has learned n `rows` now.
         """
-        w, xp = self.count, namespace(self.errors)
-        if missing(self.errors) is not None:
-            each = (self._of_output(j) for j in range(self.errors.shape[1]))
-            given = ((probability, noise[j : j + 1], freedom, rows) for j in range(noise.size))
-            return xp.concat([s.reach(*arguments) for s, arguments in zip(each, given, strict=True)])
-        out = zeros((self.errors.shape[1],), self.errors) + student(probability, freedom)
-        if w < MIN_SCORES:
-            return out
-        now = xp.zeros_like(self.noises) + asarray_like(noise, self.noises)[None, :]
-        values = self.errors / xp.sqrt(self.variances + xp.minimum(self.noises, now))
-        age = np.arange(w)[::-1]
+        least, weights, values = student(probability, freedom), self._weights(rows), self._values(noise)
+        out = np.full(values.shape[1], least)
+        for j, scores in enumerate(values.T):
+            labelled = ~np.isnan(scores)
+            if labelled.sum() >= MIN_SCORES:
+                sizes = np.abs(scores[labelled])
+                found = quantile(sizes, weights[labelled], probability)
+                # Beyond what so few scores can estimate: the larger of Student's t and the largest score.
+                found = max(least, float(sizes.max())) if found is None else found
+                # Targets that never varied were predicted without an error, which says nothing about the next.
+                out[j] = found if found > NOTHING else least
+        return out
+
+    def ends(
+        self, probability: float, noise: np.ndarray, freedom: float = math.inf, rows: float = math.inf
+    ) -> np.ndarray:
+        """Return how far below and above the mean the central interval reaches, (2, q), in units of λ(x) std.
+
+        As `reach`, with scores that are divided by their local scale; lower and upper end apart where they differ.
+        """
+        least, weights, values = student(probability, freedom), self._weights(rows), self._values(noise)
+        out, scaled, scales = np.full((2, values.shape[1]), least), self.local.chosen > 0, self.local.of_rows
+        for j, scores in enumerate(values.T):
+            # Where scales are in use, only rows whose scale is known can be compared.
+            n = self.count - self.local.count if scaled[j] else 0
+            scores = scores[n:] / scales[:, j] if scaled[j] else scores
+            labelled = ~np.isnan(scores)
+            if labelled.sum() >= MIN_SCORES:
+                below, above = conformal_ends(scores[labelled], weights[n:][labelled], probability, least)
+                out[:, j] = (below, above) if below + above > NOTHING else least
+        return out
+
+    def _values(self, noise: np.ndarray) -> np.ndarray:
+        """Return (y − mean)/std, (w, q), std with the smaller of the noise then and the present one (q,)."""
+        errors, variances, noises = (to_host(v) for v in (self.errors, self.variances, self.noises))
+        return np.asarray(errors / np.sqrt(variances + np.minimum(noises, noise)))
+
+    def _weights(self, rows: float) -> np.ndarray:
+        """Return the weights of the scores, (w,), for a model that has learned so many rows."""
+        w = self.count
         known = max(rows, w)
-        weights = np.exp(-age / DECAY) * np.maximum(1.0 - (age + to_host(self.lags)) / known, 1.0 / known)
-        # Kish's effective sample size, with the finite-sample correction of conformal prediction.
-        effective = weights.sum() ** 2 / (weights**2).sum()
-        wanted = float(probability * (1.0 + 1.0 / effective))
-        if wanted >= 1:
-            # Beyond what so few scores can estimate: the larger of Student's t and the largest score.
-            return xp.maximum(out, xp.max(values, axis=0))
-        order = xp.argsort(values, axis=0)
-        each = asarray_like(weights / weights.sum(), values)[:, None] + zeros((1, out.shape[0]), values)
-        share = xp.cumulative_sum(xp.take_along_axis(each, order, axis=0), axis=0)
-        at = xp.sum(xp.astype(share < wanted, xp.int64), axis=0)
-        at = xp.where(at < w, at, xp.full_like(at, w - 1))
-        found = xp.take_along_axis(xp.take_along_axis(values, order, axis=0), at[None, :], axis=0)[0, :]
-        # Targets that never varied were predicted without an error, which says nothing about the next.
-        return xp.where(found > NOTHING, found, out)
+        age = np.arange(w)[::-1] + to_host(self.lags)
+        return np.asarray(recent_weights(w) * np.maximum(1.0 - age / known, 1.0 / known))
+
+
+def _sizes(errors: Array, variances: Array, noises: Array) -> np.ndarray:
+    e, v, n = (to_host(values) for values in (errors, variances, noises))
+    return np.asarray(np.abs(e) / np.sqrt(np.where(v + n > 0, v + n, 1.0)))
 
 
 def student(probability: float, freedom: float) -> float:
@@ -256,8 +294,9 @@ def score_ahead(
     def kept(values: Array) -> Array:
         return values if at is None else xp.take(values, at, axis=0)
 
+    place = Place(kept(X), kept(found.mean), kept(zeros((X.shape[0],), z)), state.kernel)
     if late is None:
-        return scores.add(kept(error), kept(variance), state.noise)
+        return scores.add(kept(error), kept(variance), state.noise, at=place)
     late = late.only(slice(newest, None))
     said = late.known[:, None] & xp.isfinite(late.variance)
     now = xp.zeros_like(variance) + asarray_like(state.noise, variance)[None, :]
@@ -267,7 +306,10 @@ def score_ahead(
         xp.where(said, late.noise, now),
         late.lag,
     )
-    return scores.add(kept(error), kept(variance), state.noise, tuple(kept(part) for part in answered))
+    means = xp.where(late.known[:, None], late.mean, found.mean)
+    place = replace(place, means=kept(means), lags=kept(late.lag))
+    said_now = tuple(kept(part) for part in answered)
+    return scores.add(kept(error), kept(variance), state.noise, said_now, at=place)
 
 
 def chosen_to_score(n: int, fresh: Array | None, X: Array, seed: tuple[int, ...]) -> Array:
@@ -281,8 +323,8 @@ def larger(some: Scores, others: Scores, noise: np.ndarray) -> Scores:
     """Return the scores by which 90 % intervals are longer, summed over outputs; `others` where some are few."""
     if some.count < MIN_SCORES:
         return others
-    mine, theirs = (namespace(s.errors).sum(s.reach(0.9, noise)) for s in (some, others))
-    return some if bool(mine > theirs) else others
+    mine, theirs = (s.reach(0.9, noise).sum() for s in (some, others))
+    return some if mine > theirs else others
 
 
 def rescaled(
