@@ -47,7 +47,7 @@ from .tuning.step import Change, tune_on_sample, tune_weights
 SCORING_DRAW = 37
 # On a device, where a factorisation takes long: so many batches are scored, and then one in as many.
 SCORED_ON_DEVICE = 32
-# Rows between looks for a jump of the level, while errors are far larger than they were.
+# Rows between looks whether errors are far larger than they were.
 LOOK_EVERY = 20
 
 
@@ -115,7 +115,7 @@ class Learner:
             like=zeros((0, X.shape[1]), X),
             sample=sample if settings.tune == "none" else sample.add(X, z, fresh),
             schedule=Schedule(found.kernel.theta),
-            scores=Scores.none(X.shape[1], y.shape[1], z),
+            scores=Scores.none(X.shape[1], y.shape[1], z, local=settings.noise == AUTO),
             ledger=Ledger.empty().add(X, y),
             repeats=repeats,
             outliers=outliers,
@@ -187,8 +187,9 @@ class Learner:
         if not chosen:
             return replace(self, state=state)
         forget = self.settings.forgetting == "auto" and self.settings.memory_rows is None
-        surprised = self.scores.suddenly_large
-        if surprised and forget and self.rows_seen // LOOK_EVERY > (self.rows_seen - n) // LOOK_EVERY:
+        due = self.rows_seen // LOOK_EVERY > (self.rows_seen - n) // LOOK_EVERY
+        surprised = due and self.scores.suddenly_large
+        if surprised and forget:
             state, jump = levels.followed(state)
             if jump is not None:
                 return self._at_new_level(state, jump)

@@ -13,6 +13,7 @@ clearly better.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -21,16 +22,19 @@ import numpy as np
 from .._arrays import namespace
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Posterior
-from .held_back import Looks, held_back
+from .held_back import Errors, Looks, held_back
 from .rows import Rows
 
 # What τ and κ are chosen from: as close as a window of 500 rows can tell apart.
 DEPENDENCES = (1.0, 10.0**0.5, 10.0, 10.0**1.5)
 SHARES = (1.0, 0.5, 0.1, 0.01)
-# Rows at the first look, which then doubles up to EVERY: a look is about as costly as learning 300 rows.
-FIRST, EVERY = 200, 2000
+# Rows at the first look, which then doubles up to EVERY, or CALM where nothing was found: a look is about as costly as
+# learning 300 rows.
+FIRST, EVERY, CALM = 200, 2000, 5000
+# Choices are looked at where the middle one, OF_ALL, does not make the log of the squared error higher by WORSE.
+OF_ALL, WORSE = 2, 0.05
 # Rows between looks where the errors have suddenly grown, and the last rows that are then looked at.
-SUDDENLY, NEWEST = 100, 100
+SUDDENLY, NEWEST = 50, 100
 # The past is given up at once where that halves the squared error.
 AT_ONCE = math.log(2.0)
 
@@ -70,38 +74,62 @@ class Adaptation:
         A look that is early, because errors have suddenly grown, asks only whether the past still holds.
         """
         early = rows < self.next_look
-        # There must be as much of a past as there are rows that judge it.
-        n_recent = NEWEST if early else min(window.count, int(fit.statistics.count) // 2)
-        after = replace(self, kept=1.0, looked_at=rows, n_recent=n_recent)
+        after = replace(self, kept=1.0, looked_at=rows, n_recent=NEWEST if early else window.count)
         if not early:
-            after = replace(after, next_look=rows + min(max(rows, FIRST), EVERY))
             after = after._with_dependence(fit, window, horizon)
-        return after._with_share(fit, window.last(after.n_recent), horizon) if forget else after
+            calm = after.dependence == 1.0 and self.kept == 1.0
+            after = replace(after, next_look=rows + min(max(rows, FIRST), CALM if calm else EVERY))
+        # There must be as much of a past as there are rows that judge it.
+        judged = forget and fit.statistics.count >= 2 * after.n_recent
+        return after._with_share(fit, window.last(after.n_recent), horizon) if judged else after
 
     def _with_dependence(self, fit: Posterior, window: Rows, horizon: int) -> Self:
-        found = [held_back(replace(fit, dependence=tau), window, horizon) for tau in DEPENDENCES]
-        if any(errors is None or not errors.telling for errors in found):
+        change = _changes(
+            lambda i: held_back(replace(fit, dependence=DEPENDENCES[i]), window, horizon),
+            len(DEPENDENCES),
+            all_of_them=self.dependence != 1.0,
+        )
+        if change is None:
             return self
-        change = np.log(np.array(found) / np.array(found[0]))
         # What single rows gain, too, is no dependence: the noise is too low, which is not for this to mend.
         looks = self.dependences.add(change[:, 0] - np.minimum(change[:, 1], 0.0))
         return replace(self, dependences=looks, dependence=DEPENDENCES[looks.best])
 
     def _with_share(self, fit: Posterior, window: Rows, horizon: int) -> Self:
-        found = []
-        for share in SHARES:
-            statistics = faded(fit.statistics, window, share)
-            found.append(held_back(replace(fit, statistics=statistics), window, horizon))
-        if any(errors is None or not errors.telling for errors in found):
+        def errors(i: int) -> Errors | None:
+            statistics = faded(fit.statistics, window, SHARES[i])
+            return held_back(replace(fit, statistics=statistics), window, horizon)
+
+        found = _changes(errors, len(SHARES), all_of_them=self.kept != 1.0)
+        if found is None:
             return self
-        blocks = np.array([errors.blocks for errors in found if errors is not None])
-        change = np.log(blocks / blocks[0])
+        change = found[:, 0]
         if change.min() < -AT_ONCE:
             return replace(self, kept=SHARES[int(np.argmin(change))])
         if window.count <= NEWEST:
             return self
         looks = self.shares.add(change)
         return replace(self, shares=looks, kept=SHARES[looks.best])
+
+
+def _changes(errors: Callable[[int], Errors | None], n: int, *, all_of_them: bool) -> np.ndarray | None:
+    """Return the log ratios of the errors of n choices to those of the first, (n, 2); None where they tell nothing.
+
+    Unless `all_of_them` are wanted, others count as the middle one where that is worse than the first.
+    """
+    first, middle = errors(0), errors(OF_ALL)
+    if first is None or middle is None or not first.telling or not middle.telling:
+        return None
+    change = np.repeat(np.log(np.array(middle) / np.array(first))[None, :], n, axis=0)
+    change[0] = 0.0
+    if change[OF_ALL, 0] > WORSE and not all_of_them:
+        return change
+    for i in range(1, n):
+        found = middle if i == OF_ALL else errors(i)
+        if found is None or not found.telling:
+            return None
+        change[i] = np.log(np.array(found) / np.array(first))
+    return change
 
 
 def faded(statistics: NormalEquations, recent: Rows, share: float) -> NormalEquations:

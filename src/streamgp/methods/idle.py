@@ -7,6 +7,7 @@ pivots come back into use. How often they do is counted, so that a pivot's past 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -21,6 +22,8 @@ from .rows import Rows
 IDLE = 0.1
 # Looks ahead, of about 100 rows each, at which a pivot that comes back is still worth its place: 1,000 rows.
 HORIZON = 10.0
+# A look is out of date after EARLY rows if MOVED times as much is left of a row as of the recent rows then.
+EARLY, MOVED = 25, 4.0
 # What is counted fades by this at each look: the last 100 looks count.
 FADING = 0.99
 
@@ -37,16 +40,28 @@ class IdlePivots:
     returned, observed : float
         Idle pivots that were in use at the next look, of so many. Before any was seen: one in ten, so that a pivot's
         past counts in full.
+    left : float
+        Variance of a recent row that no pivot explains, on average, at the last look; infinite before the first. Rows
+        whose pivots were given up are unexplained for good, which is not what rows that come now leave.
+    age : int
+        Rows since the last look.
     """
 
     worth: np.ndarray | None = None
     idle: np.ndarray | None = None
     returned: float = 1.0
     observed: float = 10.0
+    left: float = math.inf
+    age: int = 0
 
-    def outdated(self) -> Self:
-        """Return the same, to be looked at again before it is used."""
-        return replace(self, worth=None) if self.worth is not None else self
+    def aged(self, rows: int, every: int) -> Self:
+        """Return the same so many rows later, to be looked at again after `every` rows."""
+        age = self.age + rows
+        return replace(self, age=age) if age < every else replace(self, age=age, worth=None)
+
+    def is_past(self, left: float) -> bool:
+        """Return whether the last look is out of date for rows of which so much is left: the stream has moved on."""
+        return self.worth is None or (self.age >= EARLY and left > MOVED * self.left)
 
     @property
     def least(self) -> float:
@@ -62,15 +77,36 @@ class IdlePivots:
             observed = FADING * observed + float(self.idle.sum())
         share = min(1.0, HORIZON * returned / observed)
         worth = np.where(idle, np.maximum(share * past, recent), np.inf)
-        return replace(self, worth=worth, idle=idle, returned=returned, observed=observed)
+        return replace(
+            self,
+            worth=worth,
+            idle=idle,
+            returned=returned,
+            observed=observed,
+            left=_unexplained(features, recent_rows),
+            age=0,
+        )
+
+    def with_other_pivots(self, features: Pivots, recent_rows: Rows) -> Self:
+        """Return the same after pivots changed, once pivots were looked at: less is left of the recent rows, or more."""
+        return self if math.isinf(self.left) else replace(self, left=_unexplained(features, recent_rows))
 
     def exchanged(self, pivots: Sequence[int]) -> Self:
         """Return the same after these pivots were replaced by rows that are in use."""
-        assert self.worth is not None
-        assert self.idle is not None
+        if self.worth is None or self.idle is None:
+            return self
         worth, idle = self.worth.copy(), self.idle.copy()
         worth[list(pivots)], idle[list(pivots)] = np.inf, False
-        return replace(self, worth=worth, idle=idle)
+        # Where the idle ones are used up the stream goes on, and others have become idle by now.
+        return replace(self, worth=worth if np.isfinite(worth).any() else None, idle=idle)
+
+
+def _unexplained(features: Pivots, rows: Rows) -> float:
+    """Return the mean unexplained variance of some rows; infinite for none."""
+    if not rows.count:
+        return math.inf
+    left = features.unexplained(rows.X, rows.F)
+    return max(float(namespace(left).sum(left)), 0.0) / rows.count
 
 
 def _explained(features: Pivots, rows: Rows) -> np.ndarray:

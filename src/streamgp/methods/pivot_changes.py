@@ -101,7 +101,7 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
     rows = policy.calm_review_every if device else state.unreviewed
     n_most = round(policy.candidates_per_review * rows / policy.review_every * moved)
     chosen, columns = _draw(state, left, block.X, min(n_most, rank))
-    after = replace(state, reviews=state.reviews + 1, unreviewed=0, idle=state.idle.outdated())
+    after = replace(state, reviews=state.reviews + 1, unreviewed=0)
     if not chosen or block.count < 2:
         return after
     # Computing losses is O(r³): only so often that a row's share of it is O(r²).
@@ -112,8 +112,9 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
     candidates, weak = selection.pairs(selection.gains(columns, chosen), loss, policy.margin)
     if not candidates.size:
         return after
-    after = exchange(after, [int(j) for j in weak], [chosen[i] for i in candidates], block.count)
-    return rebased(after)
+    pivots = [int(j) for j in weak]
+    after = exchange(after, pivots, [chosen[i] for i in candidates], block.count)
+    return rebased(replace(after, idle=state.idle.exchanged(pivots)))
 
 
 def take_novel(state: S, block: Rows) -> S:
@@ -123,7 +124,8 @@ def take_novel(state: S, block: Rows) -> S:
     of a pivot. Where all pivots are in use none is exchanged.
     """
     recent, idle = state.recent_rows, state.idle
-    if idle.worth is None or idle.worth.size != state.features.rank:
+    most = float(namespace(block.X).max(state.features.unexplained(block.X, block.F)))
+    if idle.is_past(most) or idle.worth is None or idle.worth.size != state.features.rank:
         idle = idle.looked(state.features, recent, state.losses)
     state = replace(state, idle=idle, reviews=state.reviews + 1)
     assert idle.worth is not None

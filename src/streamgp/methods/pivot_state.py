@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -132,9 +131,8 @@ class PivotState(MergeableState):
         trace = self.kernel.trace(block.X)
         statistics = self.fit.statistics.add(block.F, block.y, trace, mixed=self.config.mixed)
         size, window, newest = self.config.window_size, self.window, block
-        every, unreviewed = self.config.policy.review_every, self.unreviewed + block.count
-        # Between two looks the window is nearly the same.
-        same = unreviewed // every == self.unreviewed // every
+        # Until half of the recent rows are other ones, a look at what pivots explain of them would find the same.
+        look_every = max(self.config.policy.review_every, self.config.max_rank // 2)
         if size is not None:
             window, newest = window.last(max(size - block.count, 0)), block.last(size)
         return self.refitted(
@@ -142,8 +140,8 @@ class PivotState(MergeableState):
             window=window.join(newest) if window.count else newest.copied(),
             pending=block.last(0),
             conditioned=None,
-            unreviewed=unreviewed,
-            idle=self.idle if same else self.idle.outdated(),
+            unreviewed=self.unreviewed + block.count,
+            idle=self.idle.aged(block.count, look_every),
         )
 
     def refitted(self, statistics: NormalEquations, **changes: Any) -> Self:
@@ -151,14 +149,14 @@ class PivotState(MergeableState):
         window, size = changes.pop("window", self.window), self.config.window_size
         window = window if size is None else window.last(size)
         dependence = changes.get("adaptation", self.adaptation).dependence
-        recent = math.inf
-        if changes.get("idle", self.idle).idle is not None:
-            # Rows whose pivots were given up are unexplained for good, which is not what rows that come now leave.
-            recent = _mean_unexplained(changes.get("features", self.features), window.last(self.config.max_rank))
+        idle = changes.pop("idle", self.idle)
+        if "features" in changes:
+            idle = idle.with_other_pivots(changes["features"], window.last(self.config.max_rank))
         return replace(
             self,
-            fit=Posterior(statistics, self.noise, True, recent, dependence),
+            fit=Posterior(statistics, self.noise, True, idle.left, dependence),
             window=window,
+            idle=idle,
             recent=Recent(),
             **changes,
         )
@@ -285,11 +283,3 @@ class PivotState(MergeableState):
             conditioned=None,
         )
         return replace(state, losses=losses(summary.statistics, state.features))
-
-
-def _mean_unexplained(features: Pivots, rows: Rows) -> float:
-    """Return the mean unexplained variance of some rows; infinite for none."""
-    if not rows.count:
-        return math.inf
-    left = features.unexplained(rows.X, rows.F)
-    return max(float(namespace(left).sum(left)), 0.0) / rows.count

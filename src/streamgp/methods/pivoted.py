@@ -143,7 +143,8 @@ class PivotedState(PivotState):
         most = float(namespace(left).max(left))
         if most <= policy.worth_of_noise * float(self.noise.min()):
             return False
-        return most > policy.margin * self.idle.least * max(self.recent_rows.count, 1)
+        least = 0.0 if self.idle.is_past(most) else self.idle.least
+        return most > policy.margin * least * max(self.recent_rows.count, 1)
 
     def _is_novel(self, X: Array, F: Array) -> bool:
         """Return whether rows X (b, d) with features F (b, r) need another pivot."""

@@ -89,10 +89,10 @@ class Scores:
         return cls(errors, variances, noises, lags, local, np.zeros((5, q)), np.zeros(q), np.zeros(q))
 
     @classmethod
-    def none(cls, n_features: int, n_outputs: int, like: Array) -> Self:
-        """Return the scores of no rows."""
+    def none(cls, n_features: int, n_outputs: int, like: Array, *, local: bool = True) -> Self:
+        """Return the scores of no rows; `local`: scales that depend on the input are tried."""
         none = zeros((0, n_outputs), like)
-        return cls.of(none, none, none, zeros((0,), like), LocalScale.none(n_features, n_outputs))
+        return cls.of(none, none, none, zeros((0,), like), LocalScale.none(n_features, n_outputs, used=local))
 
     def emptied(self) -> Self:
         """Return the scores of no rows."""
@@ -152,24 +152,28 @@ class Scores:
             new = [np.where(gaps, 0.0, values) for values in new]
         now = (error, variance, xp.zeros_like(variance) + here, zeros((error.shape[0],), variance))
         scored = now if answered is None else answered
+        after = self._joined(*scored)
+        # The newest rows of all that are kept: those that are here, those that wait, and these.
+        n = min(self.local.count + self.local.waiting + error.shape[0], after.count)
         return replace(
-            self._joined(*scored),
-            local=self.local.emptied() if at is None else self._scaled(at, *scored[:3]),
+            after,
+            local=self.local.emptied() if at is None else self.local.add(at, after._sizes(n)),
             sums=fading * self.sums + to_host(xp.stack([xp.sum(v, axis=0) for v in new])),
             weight=fading * self.weight + b,
             unit=unit,
         )
 
-    def _scaled(self, at: Place, errors: Array, variances: Array, noises: Array) -> LocalScale:
-        """Return the local scales with rows added."""
-        new = _sizes(errors, variances, noises)
-        return self.local.add(at, self.sizes, new)
+    def _sizes(self, n: int) -> np.ndarray:
+        """Return the scores |y − mean|/std of the last n rows, (n, q)."""
+        rows = slice(self.count - n, None)
+        e, v, s = (to_host(values[rows, :]) for values in (self.errors, self.variances, self.noises))
+        return np.asarray(np.abs(e) / np.sqrt(np.where(v + s > 0, v + s, 1.0)))
 
     @property
     def sizes(self) -> np.ndarray:
         """Scores |y − mean|/std of the rows whose scale is known, (l, q)."""
-        n = self.count - self.local.count
-        return _sizes(self.errors[n:, :], self.variances[n:, :], self.noises[n:, :])
+        n = self.local.count + self.local.waiting
+        return self._sizes(n)[: self.local.count]
 
     def _joined(self, errors: Array, variances: Array, noises: Array, lags: Array) -> Self:
         """Append errors, variances and noises, (b, q) each, and lags (b,); keep the last SCORES_KEPT."""
@@ -190,8 +194,8 @@ class Scores:
             return False
         # Errors, not scores: the noise has grown with them by the next batch.
         values = np.abs(to_host(self.errors))
-        last, before = np.nanmedian(values[-SUDDEN:], axis=0), np.nanmedian(values[:-SUDDEN], axis=0)
-        return bool((last > GROWN * before).any())
+        median = np.nanmedian if np.isnan(values).any() else np.median  # far cheaper
+        return bool((median(values[-SUDDEN:], axis=0) > GROWN * median(values[:-SUDDEN], axis=0)).any())
 
     def without_last(self, n: int) -> Self:
         """Return the scores without those of the last n rows, and without the noise that these showed."""
@@ -243,11 +247,13 @@ class Scores:
         out, scaled, scales = np.full((2, values.shape[1]), least), self.local.chosen > 0, self.local.of_rows
         for j, scores in enumerate(values.T):
             # Where scales are in use, only rows whose scale is known can be compared.
-            n = self.count - self.local.count if scaled[j] else 0
-            scores = scores[n:] / scales[:, j] if scaled[j] else scores
+            end = self.count - self.local.waiting if scaled[j] else self.count
+            start = end - self.local.count if scaled[j] else 0
+            scores = scores[start:end] / (scales[:, j] if scaled[j] else 1.0)
             labelled = ~np.isnan(scores)
             if labelled.sum() >= MIN_SCORES:
-                below, above = conformal_ends(scores[labelled], weights[n:][labelled], probability, least)
+                of_rows = weights[start:end][labelled]
+                below, above = conformal_ends(scores[labelled], of_rows, probability, least)
                 out[:, j] = (below, above) if below + above > NOTHING else least
         return out
 
@@ -262,11 +268,6 @@ class Scores:
         known = max(rows, w)
         age = np.arange(w)[::-1] + to_host(self.lags)
         return np.asarray(recent_weights(w) * np.maximum(1.0 - age / known, 1.0 / known))
-
-
-def _sizes(errors: Array, variances: Array, noises: Array) -> np.ndarray:
-    e, v, n = (to_host(values) for values in (errors, variances, noises))
-    return np.asarray(np.abs(e) / np.sqrt(np.where(v + n > 0, v + n, 1.0)))
 
 
 def student(probability: float, freedom: float) -> float:

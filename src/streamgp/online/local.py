@@ -21,7 +21,7 @@ from .._arrays import Array, asarray_like, on_host, to_host
 from ..kernels import Kernel
 from .weights import recent_weights
 
-# The last rows that scales are smoothed over.
+# The last rows whose scale is kept.
 LOCAL_ROWS = 1000
 # Powers of the correlation: near are rows within the length-scale, within half of it, within a quarter of it.
 POWERS = (1, 4, 16)
@@ -40,6 +40,8 @@ MEMORY = 1000.0
 LARGEST = 5.0
 # Rows scaled together: bounds memory.
 CHUNK = 2000
+# Rows that are added together, and how many of the last rows a scale is smoothed over: bounds time.
+TOGETHER, SMOOTHED = 20, 250
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,10 @@ class LocalScale:
     squares : (q, 1 + 2 WAYS), weight : (q,)
         Decayed mean of (score/scale)², and the number of labels in it. Of the first it stays 1: where nothing is
         scaled the spread is the model's own.
+    waiting_inputs : (p, d), waiting_means : (p, q), waiting_lags : (p,)
+        Rows that came after these and are not added yet.
+    used : bool
+        Whether rows are added at all: where the noise was given, it is the same everywhere.
     """
 
     X: np.ndarray
@@ -78,30 +84,48 @@ class LocalScale:
     gains: np.ndarray
     squares: np.ndarray
     weight: np.ndarray
+    waiting_inputs: np.ndarray
+    waiting_means: np.ndarray
+    waiting_lags: np.ndarray
+    used: bool = True
 
     @classmethod
-    def none(cls, n_features: int, n_outputs: int) -> Self:
+    def none(cls, n_features: int, n_outputs: int, *, used: bool = True) -> Self:
         """Return the scale of no rows, which is 1."""
         q, k = n_outputs, 1 + 2 * WAYS
         rows = (np.empty((0, n_features)), np.empty((0, q)), np.empty((0, q, WAYS)), np.empty((0, q, k)))
         # A squared score of 1 counts as 50 rows: what the model says of its own spread.
-        return cls(*rows, np.zeros((q, k)), np.ones((q, k)), np.full(q, 50.0))
+        judged = (np.zeros((q, k)), np.ones((q, k)), np.full(q, 50.0))
+        return cls(*rows, *judged, np.empty((0, n_features)), np.empty((0, q)), np.empty(0), used)
 
     def emptied(self) -> Self:
         """Return the scale of no rows."""
-        return type(self).none(self.X.shape[1], self.means.shape[1])
+        return type(self).none(self.X.shape[1], self.means.shape[1], used=self.used)
 
     def without_last(self, n: int) -> Self:
         """Return the scale without the last n rows."""
-        kept = slice(0, max(self.count - n, 0))
+        p = self.waiting
+        waiting, kept = slice(0, max(p - n, 0)), slice(0, max(self.count - max(n - p, 0), 0))
         return replace(
-            self, X=self.X[kept], means=self.means[kept], once=self.once[kept], scales=self.scales[kept]
+            self,
+            X=self.X[kept],
+            means=self.means[kept],
+            once=self.once[kept],
+            scales=self.scales[kept],
+            waiting_inputs=self.waiting_inputs[waiting],
+            waiting_means=self.waiting_means[waiting],
+            waiting_lags=self.waiting_lags[waiting],
         )
 
     @property
     def count(self) -> int:
         """The number of rows."""
         return int(self.X.shape[0])
+
+    @property
+    def waiting(self) -> int:
+        """The number of rows that came after these and are not added yet."""
+        return int(self.waiting_inputs.shape[0])
 
     @property
     def chosen(self) -> np.ndarray:
@@ -135,18 +159,24 @@ class LocalScale:
             out[rows] = np.take_along_axis(scales, chosen[None, :, None], axis=2)[:, :, 0]
         return out
 
-    def add(self, at: Place, sizes: np.ndarray, new: np.ndarray) -> Self:
-        """Add rows with the scores `new` (b, q); `sizes` (l, q) are those of the rows before."""
-        if not on_host(at.X):
+    def add(self, at: Place, sizes: np.ndarray) -> Self:
+        """Add rows; `sizes` (l + p + b, q) are the scores of the rows here, of those that wait, and of these."""
+        if not self.used or not on_host(at.X):
             return self
-        X, means, new, lags = (to_host(v)[-LOCAL_ROWS:] for v in (at.X, at.means, new, at.lags))
-        means = np.nan_to_num(means)  # of rows left out whose label is missing
+        X = np.concatenate([self.waiting_inputs, to_host(at.X)])[-LOCAL_ROWS:]
+        # Means of rows left out whose label is missing are NaN.
+        means = np.concatenate([self.waiting_means, np.nan_to_num(to_host(at.means))])[-LOCAL_ROWS:]
+        lags, n = np.concatenate([self.waiting_lags, to_host(at.lags)])[-LOCAL_ROWS:], X.shape[0]
+        if n < TOGETHER:
+            return replace(self, waiting_inputs=X, waiting_means=means, waiting_lags=lags)
+        before, new = sizes[: self.count], sizes[-n:]
         if self.count:
-            found = self._known_then(at.kernel, X, means, sizes, lags)
+            found = self._known_then(at.kernel, X, means, before, lags)
         else:
             # The first rows scale each other, each left out in turn.
             found = replace(self, X=X, means=means)._smoothed(at.kernel, X, means, new, left_out=True)
-        return self._judged(new, found[1])._joined(X, means, *found)
+        none = replace(self, waiting_inputs=X[:0], waiting_means=means[:0], waiting_lags=lags[:0])
+        return none._judged(new, found[1])._joined(X, means, *found)
 
     def _known_then(
         self, kernel: Kernel, X: np.ndarray, means: np.ndarray, sizes: np.ndarray, lags: np.ndarray
@@ -158,8 +188,9 @@ class LocalScale:
         """
         shape = means.shape
         once, scales = np.ones((*shape, WAYS)), np.ones((*shape, 1 + 2 * WAYS))
-        for lag in np.unique(lags):
-            rows, known = lags == lag, self.count - int(lag)
+        since = np.maximum(lags - np.arange(lags.size), 0)  # of the rows here, scored after it was answered
+        for lag in np.unique(since):
+            rows, known = since == lag, self.count - int(lag)
             if known > 0:
                 then = replace(self, X=self.X[:known], means=self.means[:known], once=self.once[:known])
                 once[rows], scales[rows] = then._smoothed(kernel, X[rows], means[rows], sizes[:known])
@@ -204,25 +235,28 @@ class LocalScale:
 
         `left_out`: these are the rows of the scores themselves. `wanted` (q,): of which scales; all by default.
         """
-        age, (m, q) = recent_weights(sizes.shape[0]), means.shape
+        step = 1 if left_out else max(1, sizes.shape[0] // SMOOTHED)
+        places, places_means, before_of = self.X[::step], self.means[::step], self.once[::step]
+        # Each of these stands for `step` rows.
+        age, sizes, (m, q) = step * recent_weights(sizes.shape[0])[::step], sizes[::step], means.shape
         known = ~np.isnan(sizes)
         v = _relative(np.where(known, sizes, 0.0), age[:, None] * known)
         once, scales = np.ones((m, q, WAYS)), np.ones((m, q, 1 + 2 * WAYS))
         ways = range(WAYS) if wanted is None else np.unique((wanted[wanted > 0] - 1) // 2)
-        near = _correlation(kernel, X, self.X) if min(ways, default=WAYS) < len(POWERS) else None
+        near = _correlation(kernel, X, places) if min(ways, default=WAYS) < len(POWERS) else None
         for way in ways:
             for j in range(q):
                 if way < len(POWERS) and near is not None:
-                    W = near ** POWERS[way] * age
+                    W = _power(near, POWERS[way]) * age
                 else:
-                    W = _near_in_mean(means[:, j], self.means[:, j]) * age
+                    W = _near_in_mean(means[:, j], places_means[:, j]) * age
                 if left_out:
                     np.fill_diagonal(W, 0.0)
                 W = W * known[:, j]
                 total, mass = W @ v[:, j], W.sum(axis=1)
                 first = (SHARP + total) / (SHARP + mass)
                 # In the first rows, where no scale was known before, what is left is that of the same smoother.
-                before = first if left_out else self.once[:, j, way]
+                before = first if left_out else before_of[:, j, way]
                 left = _relative(v[:, j] / before, age * known[:, j])
                 once[:, j, way] = first
                 scales[:, j, 1 + 2 * way] = (CAUTIOUS + total) / (CAUTIOUS + mass)
@@ -247,6 +281,13 @@ def _correlation(kernel: Kernel, X: Array, Y: np.ndarray) -> np.ndarray:
     a, b = (np.abs(to_host(kernel.diag(rows))) for rows in (X, there))
     scale = np.sqrt(a)[:, None] * np.sqrt(b)
     return np.clip(to_host(kernel.block(X, there)) / np.where(scale > 0, scale, 1.0), 0.0, 1.0)
+
+
+def _power(values: np.ndarray, exponent: int) -> np.ndarray:
+    """Return a power whose exponent is one of two, by squaring: far cheaper than `**`."""
+    while exponent > 1:
+        values, exponent = values * values, exponent // 2
+    return values
 
 
 def _near_in_mean(mean: np.ndarray, means: np.ndarray) -> np.ndarray:
