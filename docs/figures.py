@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from docs.diagrams import BLUE, GREEN, GREY, ORANGE, PINK, SKY, cluster, panels, run
 from experiments.common import command, in_intervals, parts_argument
-from experiments.internals import DECAY, pivot_exchange
+from experiments.internals import pivot_exchange, recent_weights
 from streamgp import StreamingGPRegressor
 from streamgp.datasets import load_arm
 from streamgp.kernels import Scaled, SquaredExponential
@@ -274,7 +274,7 @@ def calibration() -> Figure:
         gp.partial_fit(X[rows], y[rows])
     figure, (left, right) = panels(2, 3.3, width=10.0, width_ratios=(2, 3))
     last = np.concatenate(scores)[-1000:]
-    weights = np.exp(-np.arange(1000)[::-1] / DECAY)
+    weights = recent_weights(1000)
     order = np.argsort(last)
     share = np.cumsum(weights[order]) / weights.sum()
     reach = last[order][np.searchsorted(share, 0.9)]

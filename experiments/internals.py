@@ -23,12 +23,11 @@ from streamgp.methods import factory, pivot_selection
 from streamgp.methods.pivot_state import PivotedConfig
 from streamgp.methods.spectral import SpectralConfig
 from streamgp.methods.weighted import WeightedState
-from streamgp.online.calibration import DECAY
+from streamgp.online.weights import recent_weights
 from streamgp.parameters import OBJECTIVES, used_by
 from streamgp.tuning.objectives import StatisticsObjective
 
 __all__ = [
-    "DECAY",
     "PivotExchange",
     "all_blas_threads",
     "checkpoint_content",
@@ -40,6 +39,7 @@ __all__ = [
     "pivot_exchange",
     "product",
     "product_lower",
+    "recent_weights",
     "summary",
     "used_by",
 ]

@@ -12,9 +12,9 @@ from streamgp.errors import NegativeVarianceWarning, ParameterError
 from streams import X0, fitted, learned
 
 
-def test_predict_asks_for_one_thing_at_a_time_and_a_sensible_interval():
+def test_predict_asks_for_a_covariance_alone_and_a_sensible_interval():
     gp = fitted()
-    with pytest.raises(ParameterError, match="one of"):
+    with pytest.raises(ParameterError, match="return_cov alone"):
         gp.predict(X0, return_std=True, return_cov=True)
     with pytest.raises(ParameterError, match="return_interval=90 must lie between 0 and 1"):
         gp.predict(X0, return_interval=90)

@@ -14,7 +14,6 @@ from ._arrays import (
     copied,
     is_foreign,
     joined,
-    namespace,
     one_blas_thread,
     settle,
     zeros,
@@ -31,7 +30,6 @@ from .online.answered import Late
 from .online.calibration import Scores
 from .online.first import FirstRows
 from .online.history import Ledger, Repeats
-from .online.local import Place
 from .online.outliers import Outliers
 from .online.suspects import ROUNDS
 from .parameters import AUTO, MERGEABLE, Settings
@@ -325,18 +323,12 @@ class Learner:
 
         Interpolated rows are easier to predict than those that come next.
         """
-        n, state, xp = X.shape[0], self.state, namespace(X)
+        n, state = X.shape[0], self.state
         at = calibration.chosen_to_score(n, fresh, X, (self.settings.seed, SCORING_DRAW, self.batches))
-        X, z = xp.take(X, at, axis=0), xp.take(z, at, axis=0)
-        # The batch is the last n of the rows that the state has learned.
-        found = state.left_out(X, z, at + (round(state.count) - n))
-        if found is None:
-            return self
         # Rows that p hyperparameters were tuned on leave errors too small by √(1 − p/n), as in a linear regression.
         tuned = state.kernel.theta.size + 1 if self.settings.tune != "none" else 0
         correction = (1.0 - min(tuned / min(self.rows_seen, SAMPLE), 0.5)) ** -0.5
-        place = Place(X, z - found.error, zeros((X.shape[0],), z), state.kernel)
-        scores = self.scores.emptied().add(correction * found.error, found.variance, found.noise, at=place)
+        scores = calibration.score_left_out(self.scores, state, X, z, at, correction)
         return replace(self, scores=calibration.larger(self.scores, scores, state.noise))
 
     def mergeable(self) -> MergeableState:

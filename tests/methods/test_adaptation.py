@@ -65,7 +65,7 @@ def test_looks_come_later_and_later_and_sooner_after_a_surprise():
     assert not Adaptation().is_due(199, surprised=True)
     assert Adaptation().is_due(200, surprised=False)
     looked = Adaptation(looked_at=1000, next_look=2000)
-    assert not looked.is_due(1099, surprised=True)
-    assert looked.is_due(1100, surprised=True)
+    assert not looked.is_due(1049, surprised=True)
+    assert looked.is_due(1050, surprised=True)
     assert not looked.is_due(1999, surprised=False)
     assert DEPENDENCES[0] == 1

@@ -36,7 +36,7 @@ def test_idle_pivots_that_never_come_back_lose_their_worth():
     state = state_of(TIME)
     found = first = look(state)
     for _ in range(50):
-        found = look(state, found.outdated())
+        found = look(state, found)
     assert found.least < 0.1 * first.least
     assert found.returned < 1
 
@@ -45,7 +45,7 @@ def test_an_idle_pivot_that_comes_back_is_counted():
     state = state_of(TIME)
     found = look(state)
     was = IdlePivots(found.worth, np.ones_like(found.idle), found.returned, found.observed)
-    assert look(state, was.outdated()).returned > found.returned
+    assert look(state, was).returned > found.returned
 
 
 def test_a_pivot_that_was_exchanged_is_in_use():

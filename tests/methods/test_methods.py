@@ -146,8 +146,8 @@ def test_nothing_but_rows_and_factors_grows_and_rgp_does_not_grow_at_all(monkeyp
     from streamgp.evaluation import state_bytes
 
     monkeypatch.setattr(history, "LEDGER_ROWS", 1000)
-    X, y = wave(1600)
-    sizes = [state_bytes(learned(X[:n], y[:n], 50, method="rgp", rank=40)) for n in (1200, 1600)]
+    X, y = wave(2600)
+    sizes = [state_bytes(learned(X[:n], y[:n], 50, method="rgp", rank=40)) for n in (2200, 2600)]
     assert sizes[0] == sizes[1]
     grown = [state_bytes(learned(X[:n], y[:n], 50, method="srmf", rank=40)) for n in (800, 1600)]
     assert grown[1] < 2.2 * grown[0]

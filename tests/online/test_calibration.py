@@ -268,7 +268,8 @@ def test_few_distinct_inputs_are_scored_as_they_come(values):
     gp = StreamingGPRegressor(rank=20, random_state=0)
     covered = np.array([r.coverage for r in prequential(gp, X, y, batch_size=20) if r.coverage is not None])
     assert 0.85 < covered[20:40].mean() < 0.95
-    assert 0.85 < covered[-20:].mean() < 0.97
+    # Of noise that was three times as large 800 rows ago, something is still remembered.
+    assert 0.85 < covered[-20:].mean() < 0.98
 
 
 @pytest.mark.parametrize("method", ["pivoted", "nrmf", "rgp"])

@@ -34,9 +34,9 @@ DAMAGES = [
     ),
     Damage(
         "fading scores",
-        "src/streamgp/online/calibration.py",
-        "\nDECAY = 300.0",
-        "\nDECAY = 3e9",
+        "src/streamgp/online/weights.py",
+        "\nHALF_AGE = 100.0",
+        "\nHALF_AGE = 1e9",
         "test_a_score_of_the_past",
     ),
     Damage(

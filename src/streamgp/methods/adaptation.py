@@ -54,6 +54,8 @@ class Adaptation:
         The number of rows at the last look and at the next.
     n_recent : int
         The last rows by which κ was chosen: the past is what came before them.
+    jumps : (q,) or None
+        The last jump of the level of each output (`levels`), 0 for none; infinite where one was undone.
     """
 
     dependence: float = 1.0
@@ -63,6 +65,7 @@ class Adaptation:
     looked_at: int = 0
     next_look: int = FIRST
     n_recent: int = 0
+    jumps: np.ndarray | None = None
 
     def is_due(self, rows: int, *, surprised: bool) -> bool:
         """Return whether to look, after so many rows; `surprised`: errors have suddenly grown."""

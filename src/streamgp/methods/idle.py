@@ -88,7 +88,7 @@ class IdlePivots:
         )
 
     def with_other_pivots(self, features: Pivots, recent_rows: Rows) -> Self:
-        """Return the same after pivots changed, once pivots were looked at: less is left of the recent rows, or more."""
+        """Return the same after pivots changed, with what is left of the recent rows now."""
         return self if math.isinf(self.left) else replace(self, left=_unexplained(features, recent_rows))
 
     def exchanged(self, pivots: Sequence[int]) -> Self:

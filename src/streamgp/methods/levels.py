@@ -2,7 +2,10 @@
 
 A Gaussian process that forgets nothing averages the levels before and after a jump, and one that forgets loses the
 function with the level. Twenty rows whose errors are alike, and far beyond what the model of the rows before them
-thought possible, are neither accidents nor a change of shape; on inputs that are new the model thinks much possible.
+thought possible, are no accidents. They are a jump if the median error of the first half of them predicts the other
+half far better than the model does that has learned the first half: where rows are near each other, such as those of an
+arm that moves into a new place, it is the function that was not known. An output whose level jumps back is not followed
+any more: what undoes a jump is a function of something.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._arrays import asarray_like, to_host
-from ..gp.posterior import Posterior
+from ..gp.posterior import Conditioned, Posterior
 from .adaptation import without
 from .base import State
 from .pivot_state import PivotState
@@ -24,6 +27,8 @@ NEWEST, LEAST = 100, 20
 FAR = 4.0
 # Share of the rows whose errors are within half a jump of it.
 ALIKE = 0.8
+# The squared error of a jump is at most this share of that of the model.
+BETTER = 0.25
 # A normal distribution's standard deviation over its median absolute deviation.
 ROBUST = 1.4826
 
@@ -57,8 +62,20 @@ def followed(state: State) -> tuple[State, Jump | None]:
     F, y = moved.weighted()
     statistics = statistics.add(F, y, float((F * F).sum()))
     statistics = replace(statistics, count=folded.fit.statistics.count)
-    after = folded.refitted(statistics, window=_before(window, n).join(moved), faded=True)
+    adaptation = replace(folded.adaptation, jumps=_remembered(folded.adaptation.jumps, jump.shift))
+    window = _before(window, n).join(moved)
+    after = folded.refitted(statistics, window=window, faded=True, adaptation=adaptation)
     return after.with_noise(np.minimum(after.noise, jump.noise), at_once=True), jump
+
+
+def _remembered(before: np.ndarray | None, shift: np.ndarray) -> np.ndarray:
+    """Return the last jump of each output (q,), infinite where this one undoes at least half of it."""
+    if before is None:
+        return shift
+    undone = (shift * np.where(np.isfinite(before), before, 0.0) < 0) & (
+        np.abs(shift) >= 0.5 * np.abs(before)
+    )
+    return np.where(undone | np.isinf(before), np.inf, np.where(shift != 0, shift, before))
 
 
 def _before(window: Rows, n: int) -> Rows:
@@ -74,7 +91,16 @@ def _jump(fit: Posterior, window: Rows, state: PivotState) -> Jump | None:
     past = replace(fit, statistics=without(fit.statistics, recent))
     error = to_host(recent.y) - to_host(past.mean(recent.F))
     variance = to_host(past.variance(recent.F, state.kernel.diag(recent.X))) + state.noise
-    starts = [_start(error[:, j], np.sqrt(variance[:, j])) for j in range(error.shape[1])]
+    jumps = state.adaptation.jumps
+    follows = np.ones(error.shape[1], dtype=bool) if jumps is None else np.isfinite(jumps)
+    starts = [
+        _start(e, s) if f else None for e, s, f in zip(error.T, np.sqrt(variance).T, follows, strict=True)
+    ]
+    known = [start for start in starts if start is not None]
+    if not known:
+        return None
+    better = _predicts_better(past, recent.last(recent.count - min(known)), error[min(known) :])
+    starts = [start if better[j] else None for j, start in enumerate(starts)]
     known = [start for start in starts if start is not None]
     if not known:
         return None
@@ -83,6 +109,18 @@ def _jump(fit: Posterior, window: Rows, state: PivotState) -> Jump | None:
     shift = np.where([start is not None for start in starts], middle, 0.0)
     spread = ROBUST * np.median(np.abs(error[rows] - middle), axis=0)
     return Jump(shift, recent.last(recent.count - min(known)), spread**2)
+
+
+def _predicts_better(past: Posterior, rows: Rows, error: np.ndarray) -> np.ndarray:
+    """Return for which outputs a jump predicts the second half of the rows from the first better than the model, (q,).
+
+    `error` (n, q) is what the model of the past leaves of the rows.
+    """
+    half = rows.count // 2
+    learned = Conditioned.on(past, rows.F[:half, :], rows.y[:half, :])
+    left = to_host(rows.y)[half:] - to_host(learned.predict(rows.F[half:, :])[0])
+    jumped = error[half:] - np.median(error[:half], axis=0)
+    return np.asarray((jumped**2).mean(axis=0) < BETTER * (left**2).mean(axis=0))
 
 
 def _start(error: np.ndarray, deviation: np.ndarray) -> int | None:

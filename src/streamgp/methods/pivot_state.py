@@ -19,7 +19,7 @@ from .adaptation import Adaptation, faded
 from .base import MergeableState, Recent, Summary, checked_or_repaired
 from .idle import IdlePivots
 from .pivot_selection import POLICY, SelectionPolicy, losses
-from .rows import Removal, Rows, moving
+from .rows import Removal, Rows, moving, stand_still
 
 # Rows that are kept for new pivots to learn from. Bounds the state; as many as the default rank.
 WINDOW = 500
@@ -164,7 +164,7 @@ class PivotState(MergeableState):
     def adapted(self, horizon: int, rows: int, *, forget: bool, surprised: bool) -> Self:
         """See State; once no row is pending."""
         now = self.adaptation
-        if self.pending.count or not now.is_due(rows, surprised=surprised) or self._stands_still:
+        if self.pending.count or not now.is_due(rows, surprised=surprised) or stand_still(self.window.X):
             return self
         looked = now.looked(self.fit, self.window, horizon, rows, forget=forget)
         if looked.dependence == now.dependence and looked.kept == 1.0:
@@ -176,12 +176,6 @@ class PivotState(MergeableState):
         window = replace(window, weights=asarray_like(weights, window.weights))
         fading = self.faded or looked.kept < 1.0
         return self.refitted(statistics, window=window, adaptation=looked, faded=fading)
-
-    @property
-    def _stands_still(self) -> bool:
-        """Whether most rows of the window are copies sent by a stuck sensor, which tell nothing of the function."""
-        fresh = moving(self.window.X)[0] if self.window.count else None
-        return fresh is not None and 2 * fresh.shape[0] < self.window.count
 
     @property
     def kept_share(self) -> float:

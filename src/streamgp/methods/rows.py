@@ -123,3 +123,9 @@ def moving(
     if kept.all() or (alone and bool(equal[1:].all()) and (goes_on or last is None)):
         return None, int(run[-1])
     return index(np.flatnonzero(kept).tolist(), X), int(run[-1])
+
+
+def stand_still(X: Array) -> bool:
+    """Return whether most rows of X (n, d) are copies sent by a stuck sensor, which tell nothing of the function."""
+    fresh = moving(X)[0] if X.shape[0] else None
+    return fresh is not None and 2 * fresh.shape[0] < X.shape[0]

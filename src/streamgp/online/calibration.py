@@ -223,13 +223,13 @@ class Scores:
         few scores. The weight of a score decays with its age, and is reduced by m/n if the model had learned m rows
         then and has learned n `rows` now.
         """
-        least, weights, values = student(probability, freedom), self._weights(rows), self._values(noise)
+        least, values = student(probability, freedom), self._values(noise)
         out = np.full(values.shape[1], least)
         for j, scores in enumerate(values.T):
-            labelled = ~np.isnan(scores)
-            if labelled.sum() >= MIN_SCORES:
+            labelled = np.flatnonzero(~np.isnan(scores))
+            if labelled.size >= MIN_SCORES:
                 sizes = np.abs(scores[labelled])
-                found = quantile(sizes, weights[labelled], probability)
+                found = quantile(sizes, self._weights(labelled, rows), probability)
                 # Beyond what so few scores can estimate: the larger of Student's t and the largest score.
                 found = max(least, float(sizes.max())) if found is None else found
                 # Targets that never varied were predicted without an error, which says nothing about the next.
@@ -243,17 +243,18 @@ class Scores:
 
         As `reach`, with scores that are divided by their local scale; lower and upper end apart where they differ.
         """
-        least, weights, values = student(probability, freedom), self._weights(rows), self._values(noise)
-        out, scaled, scales = np.full((2, values.shape[1]), least), self.local.chosen > 0, self.local.of_rows
+        least, values = student(probability, freedom), self._values(noise)
+        out, scaled = np.full((2, values.shape[1]), least), self.local.chosen > 0
+        scales, end = self.local.of_rows, self.count - self.local.waiting
         for j, scores in enumerate(values.T):
-            # Where scales are in use, only rows whose scale is known can be compared.
-            end = self.count - self.local.waiting if scaled[j] else self.count
-            start = end - self.local.count if scaled[j] else 0
-            scores = scores[start:end] / (scales[:, j] if scaled[j] else 1.0)
-            labelled = ~np.isnan(scores)
-            if labelled.sum() >= MIN_SCORES:
-                of_rows = weights[start:end][labelled]
-                below, above = conformal_ends(scores[labelled], of_rows, probability, least)
+            labelled = np.flatnonzero(~np.isnan(scores))
+            if scaled[j]:  # only rows whose scale is known can be compared
+                start = end - self.local.count
+                labelled = labelled[(labelled >= start) & (labelled < end)]
+                scores = scores / np.concatenate([np.ones(start), scales[:, j], np.ones(self.local.waiting)])
+            if labelled.size >= MIN_SCORES:
+                weights = self._weights(labelled, rows)
+                below, above = conformal_ends(scores[labelled], weights, probability, least)
                 out[:, j] = (below, above) if below + above > NOTHING else least
         return out
 
@@ -262,12 +263,11 @@ class Scores:
         errors, variances, noises = (to_host(v) for v in (self.errors, self.variances, self.noises))
         return np.asarray(errors / np.sqrt(variances + np.minimum(noises, noise)))
 
-    def _weights(self, rows: float) -> np.ndarray:
-        """Return the weights of the scores, (w,), for a model that has learned so many rows."""
-        w = self.count
-        known = max(rows, w)
-        age = np.arange(w)[::-1] + to_host(self.lags)
-        return np.asarray(recent_weights(w) * np.maximum(1.0 - age / known, 1.0 / known))
+    def _weights(self, which: np.ndarray, rows: float) -> np.ndarray:
+        """Return the weights of the scores with the numbers `which` (n,), for a model that has learned so many rows."""
+        n = which.size
+        known, age = max(rows, n), np.arange(n)[::-1] + to_host(self.lags)[which]
+        return np.asarray(recent_weights(n) * np.maximum(1.0 - age / known, 1.0 / known))
 
 
 def student(probability: float, freedom: float) -> float:
@@ -313,6 +313,22 @@ def score_ahead(
     return scores.add(kept(error), kept(variance), state.noise, said_now, at=place)
 
 
+def score_left_out(scores: Scores, state: State, X: Array, z: Array, at: Array, correction: float) -> Scores:
+    """Return the scores of rows `at` of X (n, d), z (n, q), the last that were learned, each left out in turn.
+
+    Errors are multiplied by `correction`. Where the method cannot leave rows out, the scores are as they were.
+    """
+    n, xp = X.shape[0], namespace(X)
+    X, z = xp.take(X, at, axis=0), xp.take(z, at, axis=0)
+    found = state.left_out(X, z, at + (round(state.count) - n))
+    if found is None:
+        return scores
+    place = None
+    if found.error.shape[0] == X.shape[0]:  # rows that only they themselves tell about cannot be left out
+        place = Place(X, z - found.error, zeros((X.shape[0],), z), state.kernel)
+    return scores.emptied().add(correction * found.error, found.variance, found.noise, at=place)
+
+
 def chosen_to_score(n: int, fresh: Array | None, X: Array, seed: tuple[int, ...]) -> Array:
     """Return the numbers of at most SCORES_KEPT rows, drawn from n or from those numbered `fresh`, in order."""
     rows = np.arange(n) if fresh is None else to_host(fresh)
@@ -322,7 +338,7 @@ def chosen_to_score(n: int, fresh: Array | None, X: Array, seed: tuple[int, ...]
 
 def larger(some: Scores, others: Scores, noise: np.ndarray) -> Scores:
     """Return the scores by which 90 % intervals are longer, summed over outputs; `others` where some are few."""
-    if some.count < MIN_SCORES:
+    if some is others or some.count < MIN_SCORES:
         return others
     mine, theirs = (s.reach(0.9, noise).sum() for s in (some, others))
     return some if mine > theirs else others
