@@ -53,9 +53,10 @@ axes.legend(ncols=3, loc="upper left")
 # --------------------
 #
 # Ten rows at a time, a fifth of a second of motion: the torques of the next ten rows are predicted, the arm moves, the
-# sensors measure them. With ``forgetting=0.97`` the weight of the past falls to 1/e within about seven seconds; without
-# forgetting the first minute would outweigh the load for a long time. When half of the effective rows are new,
-# length-scales and noise are tuned again: friction depends on velocities, the load on positions.
+# sensors measure them. With default arguments the past is given up when the last rows contradict it; with
+# ``forgetting=1.0``, which keeps everything, the first minute outweighs the load for a long time. When half of the
+# effective rows are new, length-scales and noise are tuned again: friction depends on velocities, the load on
+# positions.
 
 
 def follow(gp, targets, batch=10):
@@ -72,9 +73,9 @@ def follow(gp, targets, batch=10):
     return *(np.concatenate(part) for part in zip(*predictions, strict=True)), np.array(took)
 
 
-learned = StreamingGPRegressor(rank=200, forgetting=0.97, random_state=0)
+learned = StreamingGPRegressor(rank=200, random_state=0)
 mean, low, high, took = follow(learned, unknown)
-mean_of_keeper, *_ = follow(StreamingGPRegressor(rank=200, random_state=0), unknown)
+mean_of_keeper, *_ = follow(StreamingGPRegressor(rank=200, forgetting=1.0, random_state=0), unknown)
 
 figure, panels = plt.subplots(1, 3, figsize=(9, 3.4))
 moments = {2: "the first seconds", 60: "the load is picked up", 100: "forty seconds later"}
@@ -165,14 +166,13 @@ assert (~during).sum() <= 5
 #
 # A batch of ten must take less than the 200 ms until the next one. Only batches in which hyperparameters were tuned
 # took longer; tune in another thread, or beforehand. ``set_params(tune="none")`` keeps the hyperparameters. Then rows
-# can come one at a time, predicted and learned within the 20 ms between two rows of this arm; with the tenth root of
-# ``forgetting`` the past is forgotten at the same rate.
+# can come one at a time, predicted and learned within the 20 ms between two rows of this arm.
 
 slow = int(np.sum(took > 200))
 print(
     f"a batch of ten: median {np.median(took):.0f} ms, slowest {max(took):.0f} ms; {slow} of {len(took)} over 200 ms"
 )
-learned.set_params(tune="none", forgetting=0.97**0.1)
+learned.set_params(tune="none")
 later = load_arm(10 * HERTZ, start=120 * HERTZ, payload=2.0)
 beyond = later.y - inverse_dynamics(later.X[:, :7], later.X[:, 7:14], later.X[:, 14:])
 row_took, errors = [], []

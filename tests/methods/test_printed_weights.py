@@ -205,12 +205,13 @@ def test_the_training_error_of_steps_11_and_12_is_that_of_the_statistics(kernel,
 @both_methods
 @pytest.mark.parametrize("noise", [1e-8, 1e-4, 1.0])
 def test_at_full_rank_the_statistics_have_the_training_error_to_a_rounding_of_yty(sequential, noise):
-    """yᵀy − … cancels: a training error of 1e-12 of yᵀy has few digits, whatever the noise."""
+    """yᵀy − … cancels: a training error of 1e-11 of yᵀy has few digits, whatever the noise."""
     for kernel in KERNELS[3:]:
         state, X, y = state_of(kernel, sequential, rank=100, noise=noise)
         value = StatisticsObjective(*state.weight_statistics, "training_error")(kernel, noise).value
         residual = noise * np.linalg.solve(kernel.block(X) + noise * np.eye(100), y)
-        assert abs(-2.0 * value * y.size - (residual**2).sum()) < 1e-12 * (y**2).sum()
+        # 4e-12 was seen on one processor, less than 1e-12 on another: sums are rounded in another order.
+        assert abs(-2.0 * value * y.size - (residual**2).sum()) < 1e-11 * (y**2).sum()
 
 
 @every_kernel
