@@ -191,7 +191,13 @@ class Learner:
             state, jump = levels.followed(state)
             if jump is not None:
                 return self._at_new_level(state, jump)
-        after = state.adapted(n + lag, self.rows_seen, forget=forget, surprised=surprised)
+        after = state.adapted(
+            n + lag,
+            self.rows_seen,
+            forget=forget,
+            surprised=surprised,
+            lasting=lambda: self.scores.lasting,
+        )
         if after is state or after.kept_share == 1.0:
             return replace(self, state=after)
         sample, schedule = self.sample.faded(after.kept_share), self.schedule.faded(after.kept_share)

@@ -57,8 +57,8 @@ def test_rows_count_for_less_where_errors_of_neighbours_are_alike():
 
 def test_a_single_look_that_is_not_clear_changes_nothing():
     looks = Looks.none(3).add(np.array([0.0, -0.05, 0.3]))
-    assert looks.best == 0
-    assert looks.add(np.array([0.0, -0.3, 0.3])).add(np.array([0.0, -0.3, 0.3])).best == 1
+    assert looks.best() == 0
+    assert looks.add(np.array([0.0, -0.3, 0.3])).add(np.array([0.0, -0.3, 0.3])).best() == 1
 
 
 def test_looks_come_later_and_later_and_sooner_after_a_surprise():

@@ -6,8 +6,8 @@ for 1/τ each, which is the noise τσ² in M = A + τσ²I, it does not; the no
 
 **Drift.** If the past says something else than the last rows, it is multiplied by κ < 1 (forgetting="auto").
 
-Both are chosen by the errors of rows of the window that are held back (`held_back`), τ = κ = 1 unless another choice is
-clearly better.
+τ is chosen by the errors of rows of the window that are held back, κ by those of rows that are predicted from the ones
+before them (`held_back`); τ = κ = 1 unless another choice is clearly better.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from .._arrays import namespace
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Posterior
-from .held_back import Errors, Looks, held_back
+from .held_back import Looks, ahead, held_back
 from .rows import Rows
 
 # What τ and κ are chosen from: as close as a window of 500 rows can tell apart.
@@ -37,6 +37,9 @@ OF_ALL, WORSE = 2, 0.05
 SUDDENLY, NEWEST = 50, 100
 # The past is given up at once where that halves the squared error.
 AT_ONCE = math.log(2.0)
+# The fewest independent rows that can judge the past: where errors are alike over τ rows, n rows are n/τ of them. A
+# disturbance that lasts as long as others did before is no reason to give up what was learned.
+INDEPENDENT = 10.0
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,13 @@ class Adaptation:
         """Return whether to look, after so many rows; `surprised`: errors have suddenly grown."""
         return rows >= self.next_look or (surprised and rows >= max(FIRST, self.looked_at + SUDDENLY))
 
-    def looked(self, fit: Posterior, window: Rows, horizon: int, rows: int, *, forget: bool) -> Self:
+    def looked(
+        self, fit: Posterior, window: Rows, horizon: int, rows: int, *, forget: bool, lasting: float = 1.0
+    ) -> Self:
         """Look at the window, for predictions `horizon` rows ahead; O(W r² + r³) for each choice.
 
-        A look that is early, because errors have suddenly grown, asks only whether the past still holds.
+        A look that is early, because errors have suddenly grown, asks only whether the past still holds. Errors of the
+        stream are alike over `lasting` rows.
         """
         early = rows < self.next_look
         after = replace(self, kept=1.0, looked_at=rows, n_recent=NEWEST if early else window.count)
@@ -83,8 +89,8 @@ class Adaptation:
             calm = after.dependence == 1.0 and self.kept == 1.0
             after = replace(after, next_look=rows + min(max(rows, FIRST), CALM if calm else EVERY))
         # There must be as much of a past as there are rows that judge it.
-        judged = forget and fit.statistics.count >= 2 * after.n_recent
-        return after._with_share(fit, window.last(after.n_recent), horizon) if judged else after
+        judged = forget and fit.statistics.count >= 2 * after.n_recent >= 2 * INDEPENDENT * lasting
+        return after._with_share(fit, window.last(after.n_recent), horizon, lasting) if judged else after
 
     def _with_dependence(self, fit: Posterior, window: Rows, horizon: int) -> Self:
         change = _changes(
@@ -96,12 +102,14 @@ class Adaptation:
             return self
         # What single rows gain, too, is no dependence: the noise is too low, which is not for this to mend.
         looks = self.dependences.add(change[:, 0] - np.minimum(change[:, 1], 0.0))
-        return replace(self, dependences=looks, dependence=DEPENDENCES[looks.best])
+        return replace(self, dependences=looks, dependence=DEPENDENCES[looks.best()])
 
-    def _with_share(self, fit: Posterior, window: Rows, horizon: int) -> Self:
-        def errors(i: int) -> Errors | None:
-            statistics = faded(fit.statistics, window, SHARES[i])
-            return held_back(replace(fit, statistics=statistics), window, horizon)
+    def _with_share(self, fit: Posterior, window: Rows, horizon: int, lasting: float) -> Self:
+        before = without(fit.statistics, window)
+
+        def errors(i: int) -> tuple[float, ...] | None:
+            found = ahead(Posterior(before.forget(SHARES[i]), fit.effective_noise), window, horizon)
+            return None if found is None else (found,)
 
         found = _changes(errors, len(SHARES), all_of_them=self.kept != 1.0)
         if found is None:
@@ -112,16 +120,18 @@ class Adaptation:
         if window.count <= NEWEST:
             return self
         looks = self.shares.add(change)
-        return replace(self, shares=looks, kept=SHARES[looks.best])
+        return replace(self, shares=looks, kept=SHARES[looks.best(lasting)])
 
 
-def _changes(errors: Callable[[int], Errors | None], n: int, *, all_of_them: bool) -> np.ndarray | None:
-    """Return the log ratios of the errors of n choices to those of the first, (n, 2); None where they tell nothing.
+def _changes(
+    errors: Callable[[int], tuple[float, ...] | None], n: int, *, all_of_them: bool
+) -> np.ndarray | None:
+    """Return the log ratios of the k errors of n choices to those of the first, (n, k); None where they tell nothing.
 
     Unless `all_of_them` are wanted, others count as the middle one where that is worse than the first.
     """
     first, middle = errors(0), errors(OF_ALL)
-    if first is None or middle is None or not first.telling or not middle.telling:
+    if first is None or middle is None or not _telling(first) or not _telling(middle):
         return None
     change = np.repeat(np.log(np.array(middle) / np.array(first))[None, :], n, axis=0)
     change[0] = 0.0
@@ -129,10 +139,15 @@ def _changes(errors: Callable[[int], Errors | None], n: int, *, all_of_them: boo
         return change
     for i in range(1, n):
         found = middle if i == OF_ALL else errors(i)
-        if found is None or not found.telling:
+        if found is None or not _telling(found):
             return None
         change[i] = np.log(np.array(found) / np.array(first))
     return change
+
+
+def _telling(errors: tuple[float, ...]) -> bool:
+    """Return whether errors are numbers above zero: rows that are predicted without error tell nothing."""
+    return bool(np.isfinite(errors).all() and min(errors) > 0)
 
 
 def faded(statistics: NormalEquations, recent: Rows, share: float) -> NormalEquations:

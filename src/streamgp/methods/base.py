@@ -188,10 +188,13 @@ class State(ABC):
         """Return the state with a re-estimated noise (q,), where the method does that; `at_once`: not damped."""
         return self
 
-    def adapted(self, horizon: int, rows: int, *, forget: bool, surprised: bool) -> State:
+    def adapted(
+        self, horizon: int, rows: int, *, forget: bool, surprised: bool, lasting: Callable[[], float]
+    ) -> State:
         """Return the state adapted to a stream of so many `rows` that is predicted `horizon` rows ahead.
 
-        `forget`: it may give up some of the past. `surprised`: errors have suddenly grown.
+        `forget`: it may give up some of the past. `surprised`: errors have suddenly grown. `lasting` returns over how
+        many rows the errors of the stream are alike.
         """
         return self
 

@@ -1,8 +1,11 @@
 """Errors of rows of the window that are held back, by which a state adapts to its stream; and what several looks say.
 
-Blocks of consecutive rows are left out, long enough that a row is predicted as far from the nearest known label as the
-stream itself has to predict (h-block cross-validation). No row is learned again: with H = FM⁻¹Fᵀ of a block, the errors
-without it are (I − H)⁻¹(y − Fw).
+`held_back`: blocks of consecutive rows are left out, long enough that a row is predicted as far from the nearest known
+label as the stream itself has to predict (h-block cross-validation). No row is learned again: with H = FM⁻¹Fᵀ of a
+block, the errors without it are (I − H)⁻¹(y − Fw).
+
+`ahead`: rows are predicted from those before them only, as they came. Where a disturbance lasts, rows on both sides of
+a block know it, and the past looks useless; rows before it know less.
 
 Reference: Burman, Chow & Nolan, A cross-validatory method for dependent data, Biometrika 81 (1994).
 """
@@ -14,7 +17,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from .._arrays import to_host
+from .._arrays import cholesky, solve_lower, to_host
 from ..gp.posterior import Posterior
 from .rows import Rows
 
@@ -32,11 +35,6 @@ class Errors(NamedTuple):
 
     blocks: float
     single: float
-
-    @property
-    def telling(self) -> bool:
-        """Whether they are numbers above zero: rows that are predicted without error tell nothing."""
-        return bool(np.isfinite(self).all() and min(self) > 0)
 
 
 def held_back(fit: Posterior, window: Rows, horizon: int) -> Errors | None:
@@ -60,6 +58,31 @@ def held_back(fit: Posterior, window: Rows, horizon: int) -> Errors | None:
         float(np.concatenate([part.ravel() for part in parts]).mean()) for parts in (of_blocks, of_single)
     ]
     return Errors(*mean)
+
+
+def ahead(past: Posterior, window: Rows, horizon: int) -> float | None:
+    """Return the mean squared error, over the variance of each output, of the second half of the window.
+
+    Each row is predicted from `past`, which does not know the window, and from the rows of the window that are at least
+    `horizon` rows older. None for too few rows. With the Cholesky factor L of I + GGᵀ, G the rows in the coordinates in
+    which M of the past is the identity, L[i, :m] and the first m entries of L⁻¹(y − Fw) condition row i on the first m
+    rows: one factorisation serves all of them. O(W r² + W³).
+    """
+    n = window.count
+    gap = min(horizon, n // 4)
+    if n < 2 * SHORTEST:
+        return None
+    y, weights = to_host(window.y), np.sqrt(to_host(window.weights))[:, None]
+    left = (y - to_host(past.mean(window.F))) * weights / np.sqrt(np.maximum(y.var(axis=0), 1e-300))
+    known = np.tril(np.ones((n, n)), -gap)
+    errors = []
+    for g, M in enumerate(past.factors):
+        G = to_host(M.whiten(window.F)[0]) * weights
+        L = cholesky(G @ G.T, "I + GGᵀ", 1.0)
+        here = [j for j, group in enumerate(past.groups.members) if group == g]
+        explained = (L * known) @ solve_lower(L, left[:, here])
+        errors.append((left[:, here] - explained)[n // 2 :] ** 2)
+    return float(np.concatenate([part.ravel() for part in errors]).mean())
 
 
 def _blocks(n: int, horizon: int) -> list[tuple[slice, slice]]:
@@ -97,11 +120,13 @@ class Looks:
         sums, squares = FADING * self.sums + change, FADING * self.squares + change**2
         return type(self)(FADING * self.count + 1.0, sums, squares)
 
-    @property
-    def best(self) -> int:
-        """The choice whose error is lowest by a standard error: the first unless another is clearly better."""
+    def best(self, lasting: float = 1.0) -> int:
+        """Return the choice whose error is lowest by a standard error: the first unless another is clearly better.
+
+        Errors are alike over `lasting` rows, so that a window is as uncertain as one of so many times fewer rows.
+        """
         mean = self.sums / self.count
         spread = np.maximum(self.squares / self.count - mean**2, 0.0)
-        uncertain = np.sqrt((spread + UNCERTAIN**2) / self.count)
+        uncertain = np.sqrt((spread + UNCERTAIN**2 * lasting) / self.count)
         uncertain[0] = 0.0
         return int(np.argmin(mean + uncertain))

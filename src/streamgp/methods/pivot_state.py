@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -161,12 +162,14 @@ class PivotState(MergeableState):
             **changes,
         )
 
-    def adapted(self, horizon: int, rows: int, *, forget: bool, surprised: bool) -> Self:
+    def adapted(
+        self, horizon: int, rows: int, *, forget: bool, surprised: bool, lasting: Callable[[], float]
+    ) -> Self:
         """See State; once no row is pending."""
         now = self.adaptation
         if self.pending.count or not now.is_due(rows, surprised=surprised) or stand_still(self.window.X):
             return self
-        looked = now.looked(self.fit, self.window, horizon, rows, forget=forget)
+        looked = now.looked(self.fit, self.window, horizon, rows, forget=forget, lasting=lasting())
         if looked.dependence == now.dependence and looked.kept == 1.0:
             return replace(self, adaptation=looked)
         window, n = self.window, looked.n_recent

@@ -30,15 +30,20 @@ from ..methods import State, predict_in_chunks
 from ..methods.rows import STILL
 from .answered import Late
 from .local import LocalScale, Place
-from .weights import conformal_ends, quantile, recent_weights
+from .weights import conformal_ends, correlation_time, quantile, recent_weights
 
 # Scores that are kept: with weights that decay as 1/age their effective sample size is 970, and the 90 % quantile has a
 # coverage of 90 ± √(.9·.1/970) = ±1 %.
 SCORES_KEPT = 2000
 # The age in rows at which the weight of a squared error in the estimate of the noise is 1/e.
 NOISE_DECAY = 500.0
+# A noise that was tuned counts as so many rows in that estimate: the first rows after a tuning, of whose variance the
+# standard error is √(2/n), would move it by chance.
+TUNED_ROWS = 100.0
 # Errors are clipped to this many standard deviations in that estimate.
 CLIPPED = 5.0
+# A normal distribution's standard deviation over its median absolute deviation.
+ROBUST = 1.4826
 # Scores below this are rounding.
 NOTHING = 1e-9
 # Errors have suddenly grown if the median of the last SUDDEN is GROWN times that of the others. Of equally distributed
@@ -197,17 +202,40 @@ class Scores:
         median = np.nanmedian if np.isnan(values).any() else np.median  # far cheaper
         return bool((median(values[-SUDDEN:], axis=0) > GROWN * median(values[:-SUDDEN], axis=0)).any())
 
+    @property
+    def lasting(self) -> float:
+        """Over how many rows errors are alike: their integrated autocorrelation time, 1 for independent ones.
+
+        Of the output in which they last longest. Errors count as at most CLIPPED of their standard deviations.
+        """
+        if self.count < MIN_SCORES:
+            return 1.0
+        values = to_host(self.errors)
+        scale = np.nanmedian(np.abs(values), axis=0) * ROBUST
+        values = np.nan_to_num(values) / np.where(scale > 0, scale, 1.0)
+        return max(correlation_time(v) for v in np.clip(values, -CLIPPED, CLIPPED).T)
+
     def without_last(self, n: int) -> Self:
         """Return the scores without those of the last n rows, and without the noise that these showed."""
         kept = slice(0, max(self.count - n, 0))
         rows = (self.errors[kept, :], self.variances[kept, :], self.noises[kept, :], self.lags[kept])
         return type(self).of(*rows, self.local.without_last(n))
 
-    def retuned(self, errors: np.ndarray, variances: np.ndarray, noises: np.ndarray) -> Self:
-        """Return the scores after a tuning that multiplied errors, variances and noises by these (q,); no noise."""
+    def retuned(
+        self, errors: np.ndarray, variances: np.ndarray, noises: np.ndarray, tuned: np.ndarray | None = None
+    ) -> Self:
+        """Return the scores after a tuning that multiplied errors, variances and noises by these (q,).
+
+        The noise is estimated anew, from what was `tuned` (q,) on.
+        """
         e, v, n = (asarray_like(ratio, self.errors)[None, :] for ratio in (errors, variances, noises))
         local = replace(self.local, means=self.local.means * noises**0.5)
-        return type(self).of(self.errors * e, self.variances * v, self.noises * n, self.lags, local)
+        after = type(self).of(self.errors * e, self.variances * v, self.noises * n, self.lags, local)
+        if tuned is None or not (tuned > 0).all():
+            return after
+        # Rows of a function that is known, whose squared errors are the noise.
+        known = TUNED_ROWS * np.array([1.0, 0.0, 0.0, 1.0, 0.0])[:, None] * np.ones(tuned.size)
+        return replace(after, sums=known, weight=known[0], unit=tuned)
 
     def merge(self, other: Self) -> Self:
         """Return the scores of both streams, these taken as the newer."""
@@ -355,4 +383,4 @@ def rescaled(
     if old is None or new is None or min(old.error.shape[0], new.error.shape[0]) <= STILL:
         return scores.retuned(units, units**2, units**2)
     errors, variances = new.typical_error / old.typical_error, new.typical_variance / old.typical_variance
-    return scores.retuned(errors, variances, units**2)
+    return scores.retuned(errors, variances, units**2, new.noise)

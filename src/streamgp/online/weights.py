@@ -1,4 +1,7 @@
-"""Weights of past scores, and the ends of a conformal interval that they give."""
+"""Weights of past scores, the ends of a conformal interval that they give, and how long errors last.
+
+Reference: Sokal, Monte Carlo methods in statistical mechanics (1997), section 3, for the correlation time.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,20 @@ SURE = 2.0
 SKEW_LEVEL = 0.9
 SKEWED = 4.0
 BLOCKS = 10
+# Correlations are summed up to this many times the correlation time, beyond which they are noise.
+SUMMED = 5.0
+
+
+def correlation_time(values: np.ndarray) -> float:
+    """Return the integrated autocorrelation time 1 + 2Σρ of a sequence (n,), at least 1."""
+    n = values.size
+    spectrum = np.fft.rfft(values - values.mean(), 2 * n)
+    covariance = np.fft.irfft(spectrum * spectrum.conj())[: n // 4]
+    if not covariance.size or not covariance[0] > 0:
+        return 1.0
+    times = 2.0 * np.cumsum(covariance / covariance[0]) - 1.0
+    enough = np.arange(times.size) >= SUMMED * times
+    return max(1.0, float(times[int(np.argmax(enough)) if enough.any() else -1]))
 
 
 def recent_weights(n: int) -> np.ndarray:
