@@ -25,8 +25,8 @@ from .gp import features, normal_equations, posterior
 from .learner import Learner
 from .methods import (
     adaptation,
+    ahead,
     exact,
-    held_back,
     idle,
     panels,
     parts,
@@ -55,7 +55,7 @@ _CLASSES: dict[str, type] = {
         Learner, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores, local.LocalScale,
         answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
-        outliers.Waiting, idle.IdlePivots, adaptation.Adaptation, held_back.Looks,
+        outliers.Waiting, idle.IdlePivots, adaptation.Adaptation, ahead.Looks,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, panels.Chain, panels.Panel, recursive.RecursiveState,
         spectral.SpectralState, spectral.SpectralConfig,

@@ -188,7 +188,7 @@ class Learner:
         due = self.rows_seen // LOOK_EVERY > (self.rows_seen - n) // LOOK_EVERY
         surprised = due and self.scores.suddenly_large
         if surprised and forget:
-            state, jump = levels.followed(state)
+            state, jump = levels.followed(state, self.scores.lasting)
             if jump is not None:
                 return self._at_new_level(state, jump)
         after = state.adapted(
@@ -198,9 +198,10 @@ class Learner:
             surprised=surprised,
             lasting=lambda: self.scores.lasting,
         )
-        if after is state or after.kept_share == 1.0:
+        kept, recent = after.kept_share
+        if after is state or kept == 1.0:
             return replace(self, state=after)
-        sample, schedule = self.sample.faded(after.kept_share), self.schedule.faded(after.kept_share)
+        sample, schedule = self.sample.faded(kept, recent), self.schedule.faded(kept, self.rows_seen)
         return replace(self, state=after, sample=sample, schedule=schedule)
 
     def _at_new_level(self, state: State, jump: levels.Jump) -> Self:

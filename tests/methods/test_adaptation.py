@@ -1,12 +1,13 @@
-"""Adaptation: errors of rows that are held back are those of a model without them, and what is chosen by them."""
+"""Adaptation: errors of rows predicted ahead are those of models of earlier rows, and what is chosen by them."""
 
 import numpy as np
 import pytest
 
 from streamgp import StreamingGPRegressor
+from streamgp.gp.posterior import Posterior
 from streamgp.kernels import SquaredExponential
-from streamgp.methods.adaptation import DEPENDENCES, Adaptation, faded
-from streamgp.methods.held_back import Looks, _blocks, held_back
+from streamgp.methods.adaptation import Adaptation, faded, lasting_rows, without
+from streamgp.methods.ahead import Looks, ahead
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-2, 2, (600, 2))
@@ -20,19 +21,20 @@ def learned(y, kernel=None, X=X, **given):
     return gp.learner_.state.folded
 
 
-@pytest.mark.parametrize("horizon", [2, 20, 80])
-def test_errors_of_blocks_are_those_of_statistics_without_them(horizon):
+@pytest.mark.parametrize("horizon", [1, 20, 300])
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_errors_ahead_are_those_of_models_that_know_only_earlier_rows(horizon, share):
     state = learned(F + 0.1 * RNG.standard_normal(600), SquaredExponential(1.0), noise=0.01, tune="none")
-    fit, window = state.fit, state.window
-    found = held_back(fit, window, horizon)
-    total = []
-    for rows, middle in _blocks(window.count, horizon):
-        without = fit.statistics.subtract(window.F[rows], window.y[rows], 0.0)
-        # The fit keeps the noise that it has with all rows.
-        M = without.gram + fit.effective_noise[0] * np.eye(without.rank)
-        error = window.y[rows] - window.F[rows] @ np.linalg.solve(M, without.moment)
-        total.append(error[middle] ** 2 / window.y.var())
-    assert found.blocks == pytest.approx(float(np.concatenate(total).mean()), rel=1e-8)
+    window, noise = state.window.last(80), state.fit.effective_noise
+    past = without(state.fit.statistics, window).forget(share)
+    found = ahead(Posterior(past, noise), window, horizon)
+    squared = []
+    for i in range(40, 80):
+        known = slice(0, i - min(horizon, 20) + 1)
+        A = past.gram + window.F[known].T @ window.F[known] + noise[0] * np.eye(past.rank)
+        mean = window.F[i] @ np.linalg.solve(A, past.moment + window.F[known].T @ window.y[known])
+        squared.append((window.y[i] - mean) ** 2 / window.y.var())
+    assert found == pytest.approx(float(np.mean(squared)), rel=1e-8)
 
 
 def test_fading_is_learning_the_past_with_less_weight():
@@ -45,14 +47,39 @@ def test_fading_is_learning_the_past_with_less_weight():
     assert found.count == pytest.approx(0.1 * 500 + 100)
 
 
-def test_rows_count_for_less_where_errors_of_neighbours_are_alike():
-    rng, t = np.random.default_rng(1), np.arange(600)
+def test_rows_count_for_less_where_noise_and_inputs_both_last():
+    t = np.arange(600)
+    kernel, slow = SquaredExponential(1.0), np.column_stack([np.sin(t / 23.0), np.cos(t / 37.0)])
+    noise = 0.9 * np.exp(-np.arange(1, 151) / 30)
+    standing = lasting_rows(kernel, slow[:300], noise)
+    shuffled = lasting_rows(kernel, slow[RNG.permutation(600)][:300], noise)
+    assert 5 < standing < 1 + 2 * noise.sum()
+    assert 1 <= shuffled < 2.5
+    assert lasting_rows(kernel, slow, ()) == 1
+
+
+def test_lasting_disturbances_are_found_in_the_order_of_the_stream_and_not_in_another():
+    rng, t = np.random.default_rng(1), np.arange(900)
     # Inputs and disturbances of a plant both change slowly; in another order the same rows are independent.
-    slow = np.column_stack([np.sin(t / 23.0), np.cos(t / 37.0)]) + 0.1 * rng.standard_normal((600, 2))
-    lasting = np.convolve(rng.standard_normal(660), np.ones(60) / 60**0.5, "valid")[:600]
-    y, order = slow[:, 0] + 2.0 * lasting, rng.permutation(600)
+    slow = np.column_stack([np.sin(t / 23.0), np.cos(t / 37.0)]) + 0.1 * rng.standard_normal((900, 2))
+    lasting = np.convolve(rng.standard_normal(960), np.ones(60) / 60**0.5, "valid")[:900]
+    y, order = slow[:, 0] + 2.0 * lasting, rng.permutation(900)
     assert learned(y, X=slow).adaptation.dependence > 1
     assert learned(y[order], X=slow[order]).adaptation.dependence == 1
+
+
+def test_a_disturbance_as_long_as_others_before_gives_up_nothing():
+    y = F + 0.1 * RNG.standard_normal(600)
+    y[-100:] += 3.0
+    state = (
+        learned(y[:500], SquaredExponential(1.0), X=X[:500], noise=0.01, tune="none")
+        .update(X[500:], y[500:, None])
+        .folded
+    )
+    given = {"horizon": 10, "rows": 600, "forget": True}
+    surprised = Adaptation(next_look=5000)
+    assert surprised.looked(state.fit, state.window, **given, lasting=1.0).kept < 1
+    assert surprised.looked(state.fit, state.window, **given, lasting=30.0).kept == 1
 
 
 def test_a_single_look_that_is_not_clear_changes_nothing():
@@ -68,4 +95,3 @@ def test_looks_come_later_and_later_and_sooner_after_a_surprise():
     assert not looked.is_due(1049, surprised=True)
     assert looked.is_due(1050, surprised=True)
     assert not looked.is_due(1999, surprised=False)
-    assert DEPENDENCES[0] == 1

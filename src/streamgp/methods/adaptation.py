@@ -2,18 +2,24 @@
 
 **Serial dependence.** On a plant what the inputs do not explain lasts for hours: the errors of neighbouring rows are
 alike. A model that takes them for independent learns each disturbance as if it were the function. With rows that count
-for 1/τ each, which is the noise τσ² in M = A + τσ²I, it does not; the noise of a new observation stays σ².
+for 1/τ each, which is the noise τσ² in M = A + τσ²I, it does not; the noise of a new observation stays σ². Where tuning
+finds noise with the autocorrelation ρ (`tuning.disturbances`), a coefficient of features with the autocorrelation c has
+T = 1 + 2 Σ ρ(k) c(k) times the variance that independent noise would leave: inputs that change faster than the noise
+tell as much as ever. τ = √T, unless errors of rows that are predicted ahead speak for 1 or T.
 
 **Drift.** If the past says something else than the last rows, it is multiplied by κ < 1 (forgetting="auto").
 
-τ is chosen by the errors of rows of the window that are held back, κ by those of rows that are predicted from the ones
-before them (`held_back`); τ = κ = 1 unless another choice is clearly better.
+τ and κ are chosen by the errors of rows of the window that are predicted from the ones before them (`ahead`); another
+choice than the first is taken if it is clearly better.
+
+Reference: Judge et al., The Theory and Practice of Econometrics (1985), section 8.2, for least squares under
+autocorrelated noise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -22,11 +28,12 @@ import numpy as np
 from .._arrays import namespace
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Posterior
-from .held_back import Looks, ahead, held_back
+from ..kernels import Kernel
+from .ahead import SHORTEST, Looks, ahead
 from .rows import Rows
 
-# What τ and κ are chosen from: as close as a window of 500 rows can tell apart.
-DEPENDENCES = (1.0, 10.0**0.5, 10.0, 10.0**1.5)
+# What the exponent of τ = T^exponent and κ are chosen from, the first unless another is clearly better.
+EXPONENTS = (0.5, 0.0, 1.0)
 SHARES = (1.0, 0.5, 0.1, 0.01)
 # Rows at the first look, which then doubles up to EVERY, or CALM where nothing was found: a look is about as costly as
 # learning 300 rows.
@@ -39,7 +46,7 @@ SUDDENLY, NEWEST = 50, 100
 AT_ONCE = math.log(2.0)
 # The fewest independent rows that can judge the past: where errors are alike over τ rows, n rows are n/τ of them. A
 # disturbance that lasts as long as others did before is no reason to give up what was learned.
-INDEPENDENT = 10.0
+INDEPENDENT = 20.0
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,13 @@ class Adaptation:
 
     Attributes
     ----------
-    dependence : float
-        τ, 1 for independent rows.
+    lasting : float
+        T, by the last tuning; 1 for independent noise.
+    exponent : float
+        τ = T^exponent.
     kept : float
         κ of the last look.
-    dependences, shares : Looks
+    exponents, shares : Looks
     looked_at, next_look : int
         The number of rows at the last look and at the next.
     n_recent : int
@@ -61,14 +70,20 @@ class Adaptation:
         The last jump of the level of each output (`levels`), 0 for none; infinite where one was undone.
     """
 
-    dependence: float = 1.0
+    lasting: float = 1.0
+    exponent: float = EXPONENTS[0]
     kept: float = 1.0
-    dependences: Looks = field(default_factory=lambda: Looks.none(len(DEPENDENCES)))
+    exponents: Looks = field(default_factory=lambda: Looks.none(len(EXPONENTS)))
     shares: Looks = field(default_factory=lambda: Looks.none(len(SHARES)))
     looked_at: int = 0
     next_look: int = FIRST
     n_recent: int = 0
     jumps: np.ndarray | None = None
+
+    @property
+    def dependence(self) -> float:
+        """τ: so many rows tell as much as one independent row."""
+        return float(self.lasting**self.exponent)
 
     def is_due(self, rows: int, *, surprised: bool) -> bool:
         """Return whether to look, after so many rows; `surprised`: errors have suddenly grown."""
@@ -85,36 +100,35 @@ class Adaptation:
         early = rows < self.next_look
         after = replace(self, kept=1.0, looked_at=rows, n_recent=NEWEST if early else window.count)
         if not early:
-            after = after._with_dependence(fit, window, horizon)
+            past = fit.statistics.count >= 2 * window.count
+            after = after._with_exponent(fit, window, horizon) if self.lasting > 1 and past else after
             calm = after.dependence == 1.0 and self.kept == 1.0
             after = replace(after, next_look=rows + min(max(rows, FIRST), CALM if calm else EVERY))
         # There must be as much of a past as there are rows that judge it.
         judged = forget and fit.statistics.count >= 2 * after.n_recent >= 2 * INDEPENDENT * lasting
         return after._with_share(fit, window.last(after.n_recent), horizon, lasting) if judged else after
 
-    def _with_dependence(self, fit: Posterior, window: Rows, horizon: int) -> Self:
-        change = _changes(
-            lambda i: held_back(replace(fit, dependence=DEPENDENCES[i]), window, horizon),
-            len(DEPENDENCES),
-            all_of_them=self.dependence != 1.0,
-        )
+    def _with_exponent(self, fit: Posterior, window: Rows, horizon: int) -> Self:
+        before, noise = without(fit.statistics, window), fit.effective_noise / fit.dependence
+
+        def error(i: int) -> float | None:
+            return ahead(Posterior(before, noise * self.lasting ** EXPONENTS[i]), window, horizon)
+
+        change = _changes(error, len(EXPONENTS), all_of_them=True)
         if change is None:
             return self
-        # What single rows gain, too, is no dependence: the noise is too low, which is not for this to mend.
-        looks = self.dependences.add(change[:, 0] - np.minimum(change[:, 1], 0.0))
-        return replace(self, dependences=looks, dependence=DEPENDENCES[looks.best()])
+        looks = self.exponents.add(change)
+        return replace(self, exponents=looks, exponent=EXPONENTS[looks.best()])
 
     def _with_share(self, fit: Posterior, window: Rows, horizon: int, lasting: float) -> Self:
         before = without(fit.statistics, window)
 
-        def errors(i: int) -> tuple[float, ...] | None:
-            found = ahead(Posterior(before.forget(SHARES[i]), fit.effective_noise), window, horizon)
-            return None if found is None else (found,)
+        def error(i: int) -> float | None:
+            return ahead(Posterior(before.forget(SHARES[i]), fit.effective_noise), window, horizon)
 
-        found = _changes(errors, len(SHARES), all_of_them=self.kept != 1.0)
-        if found is None:
+        change = _changes(error, len(SHARES), all_of_them=self.kept != 1.0)
+        if change is None:
             return self
-        change = found[:, 0]
         if change.min() < -AT_ONCE:
             return replace(self, kept=SHARES[int(np.argmin(change))])
         if window.count <= NEWEST:
@@ -123,31 +137,42 @@ class Adaptation:
         return replace(self, shares=looks, kept=SHARES[looks.best(lasting)])
 
 
-def _changes(
-    errors: Callable[[int], tuple[float, ...] | None], n: int, *, all_of_them: bool
-) -> np.ndarray | None:
-    """Return the log ratios of the k errors of n choices to those of the first, (n, k); None where they tell nothing.
+def lasting_rows(kernel: Kernel, X: np.ndarray, noise: Sequence[float]) -> float:
+    """Return T for consecutive rows X (n, d) and the autocorrelations of the noise at the lags 1, 2 and so on.
+
+    The autocorrelation of the features is that of the kernel, less what any two of the rows have in common.
+    """
+    n = X.shape[0]
+    covariance = kernel.block(X)
+    deviation = np.sqrt(np.diagonal(covariance))
+    if n < SHORTEST or not (deviation > 0).all():
+        return 1.0
+    correlation = covariance / deviation[:, None] / deviation[None, :]
+    common, total = float(correlation.mean()), 0.0
+    for lag, alike in enumerate(noise[: n // 2], start=1):
+        of_features = (float(np.diagonal(correlation, lag).mean()) - common) / max(1.0 - common, 1e-12)
+        total += alike * max(of_features, 0.0)
+    return 1.0 + 2.0 * total
+
+
+def _changes(error: Callable[[int], float | None], n: int, *, all_of_them: bool) -> np.ndarray | None:
+    """Return the log ratios of the errors of n choices to that of the first, (n,); None where they tell nothing.
 
     Unless `all_of_them` are wanted, others count as the middle one where that is worse than the first.
     """
-    first, middle = errors(0), errors(OF_ALL)
-    if first is None or middle is None or not _telling(first) or not _telling(middle):
-        return None
-    change = np.repeat(np.log(np.array(middle) / np.array(first))[None, :], n, axis=0)
+    first, middle = error(0), error(OF_ALL)
+    if first is None or middle is None or not first > 0 or not middle > 0:
+        return None  # rows that are predicted without error tell nothing
+    change = np.full(n, np.log(middle / first))
     change[0] = 0.0
-    if change[OF_ALL, 0] > WORSE and not all_of_them:
+    if change[OF_ALL] > WORSE and not all_of_them:
         return change
     for i in range(1, n):
-        found = middle if i == OF_ALL else errors(i)
-        if found is None or not _telling(found):
+        found = middle if i == OF_ALL else error(i)
+        if found is None or not found > 0:
             return None
-        change[i] = np.log(np.array(found) / np.array(first))
+        change[i] = np.log(found / first)
     return change
-
-
-def _telling(errors: tuple[float, ...]) -> bool:
-    """Return whether errors are numbers above zero: rows that are predicted without error tell nothing."""
-    return bool(np.isfinite(errors).all() and min(errors) > 0)
 
 
 def faded(statistics: NormalEquations, recent: Rows, share: float) -> NormalEquations:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -198,10 +198,14 @@ class State(ABC):
         """
         return self
 
+    def with_noise_correlation(self, correlation: Sequence[float]) -> State:
+        """Return the state of a stream whose noise has these autocorrelations at the lags 1, 2, …; () for none."""
+        return self
+
     @property
-    def kept_share(self) -> float:
-        """The share of the past that the last adaptation kept."""
-        return 1.0
+    def kept_share(self) -> tuple[float, int]:
+        """The share of the past that the last adaptation kept, and the last rows that it kept whole."""
+        return 1.0, 0
 
     @property
     def weight_statistics(self) -> tuple[NormalEquations, np.ndarray] | None:

@@ -10,6 +10,7 @@ any more: what undoes a jump is a function of something.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from .base import State
 from .pivot_state import PivotState
 from .rows import Rows
 
-# The last rows that are looked at, and the fewest of them at a new level.
+# The last rows that are looked at, and the fewest of them at a new level, if they are independent.
 NEWEST, LEAST = 100, 20
 # Errors lie beyond this many predicted standard deviations.
 FAR = 4.0
@@ -45,15 +46,16 @@ class Jump:
     noise: np.ndarray
 
 
-def followed(state: State) -> tuple[State, Jump | None]:
+def followed(state: State, lasting: float = 1.0) -> tuple[State, Jump | None]:
     """Return the state in which the last rows are learned without the jump of their level, if they show one.
 
-    O(r³) where they are looked at. Rows before the jump cannot be unlearned any more, as after forgetting.
+    Errors of the stream are alike over `lasting` rows, in which nothing has jumped. O(r³) where they are looked at.
+    Rows before the jump cannot be unlearned any more, as after forgetting.
     """
     if not isinstance(state, PivotState):
         return state, None
     folded = state.folded
-    jump = _jump(folded.fit, folded.window, folded)
+    jump = _jump(folded.fit, folded.window, folded, math.ceil(LEAST * lasting))
     if jump is None:
         return state, None
     n, window, shift = jump.rows.count, folded.window, asarray_like(jump.shift, folded.window.y)
@@ -83,10 +85,10 @@ def _before(window: Rows, n: int) -> Rows:
     return Rows(window.X[:m], window.y[:m], window.F[:m], window.weights[:m])
 
 
-def _jump(fit: Posterior, window: Rows, state: PivotState) -> Jump | None:
-    """Return the jump that the last rows of the window show; None where there is none."""
+def _jump(fit: Posterior, window: Rows, state: PivotState, least: int) -> Jump | None:
+    """Return the jump that the last rows of the window, at least so many, show; None where there is none."""
     recent = window.last(min(NEWEST, window.count // 2))
-    if recent.count < LEAST:
+    if recent.count < least:
         return None
     past = replace(fit, statistics=without(fit.statistics, recent))
     error = to_host(recent.y) - to_host(past.mean(recent.F))
@@ -94,7 +96,8 @@ def _jump(fit: Posterior, window: Rows, state: PivotState) -> Jump | None:
     jumps = state.adaptation.jumps
     follows = np.ones(error.shape[1], dtype=bool) if jumps is None else np.isfinite(jumps)
     starts = [
-        _start(e, s) if f else None for e, s, f in zip(error.T, np.sqrt(variance).T, follows, strict=True)
+        _start(e, s, least) if f else None
+        for e, s, f in zip(error.T, np.sqrt(variance).T, follows, strict=True)
     ]
     known = [start for start in starts if start is not None]
     if not known:
@@ -123,10 +126,10 @@ def _predicts_better(past: Posterior, rows: Rows, error: np.ndarray) -> np.ndarr
     return np.asarray((jumped**2).mean(axis=0) < BETTER * (left**2).mean(axis=0))
 
 
-def _start(error: np.ndarray, deviation: np.ndarray) -> int | None:
-    """Return from which row on errors (n,) are off by the same amount; None where they are not."""
+def _start(error: np.ndarray, deviation: np.ndarray, least: int) -> int | None:
+    """Return from which row on errors (n,), at least so many, are off by the same amount; None where they are not."""
     n = error.size
-    middles = np.array([np.median(error[s:]) for s in range(n - LEAST + 1)])
+    middles = np.array([np.median(error[s:]) for s in range(n - least + 1)])
     costs = [np.abs(error[:s]).sum() + np.abs(error[s:] - m).sum() for s, m in enumerate(middles)]
     start = int(np.argmin(costs))
     after, shift = error[start:], abs(float(middles[start]))

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, double, namespace, slices, to_host
+from .._arrays import Array, double, namespace, slices, to_host
 from ..errors import InputError
 from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Conditioned, LeftOut, Posterior
 from ..kernels import Kernel
 from . import pivot_changes
-from .adaptation import Adaptation, faded
+from .adaptation import Adaptation
 from .base import MergeableState, Recent, Summary, checked_or_repaired
 from .idle import IdlePivots
 from .pivot_selection import POLICY, SelectionPolicy, losses
-from .rows import Removal, Rows, moving, stand_still
+from .rows import Removal, Rows, moving
 
 # Rows that are kept for new pivots to learn from. Bounds the state; as many as the default rank.
 WINDOW = 500
@@ -161,29 +160,6 @@ class PivotState(MergeableState):
             recent=Recent(),
             **changes,
         )
-
-    def adapted(
-        self, horizon: int, rows: int, *, forget: bool, surprised: bool, lasting: Callable[[], float]
-    ) -> Self:
-        """See State; once no row is pending."""
-        now = self.adaptation
-        if self.pending.count or not now.is_due(rows, surprised=surprised) or stand_still(self.window.X):
-            return self
-        looked = now.looked(self.fit, self.window, horizon, rows, forget=forget, lasting=lasting())
-        if looked.dependence == now.dependence and looked.kept == 1.0:
-            return replace(self, adaptation=looked)
-        window, n = self.window, looked.n_recent
-        statistics = faded(self.fit.statistics, window.last(n), looked.kept)
-        weights = to_host(window.weights).copy()
-        weights[: max(window.count - n, 0)] *= looked.kept
-        window = replace(window, weights=asarray_like(weights, window.weights))
-        fading = self.faded or looked.kept < 1.0
-        return self.refitted(statistics, window=window, adaptation=looked, faded=fading)
-
-    @property
-    def kept_share(self) -> float:
-        """See State."""
-        return self.adaptation.kept
 
     def with_noise(self, estimate: np.ndarray, *, at_once: bool = False) -> Self:
         """See State. Not below `noise_floor`; unless `at_once`, at most halved and at most ten times the old value.

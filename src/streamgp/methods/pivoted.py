@@ -6,21 +6,23 @@ randomly pivoted Cholesky. The state is of size O(rank²) however many rows have
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, double, is_foreign, namespace, slices, zeros
+from .._arrays import Array, asarray_like, double, is_foreign, namespace, slices, to_host, zeros
 from ..gp.features import Pivots, without_trend
 from ..gp.normal_equations import NormalEquations
 from ..gp.outputs import per_output
 from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
+from .adaptation import faded, lasting_rows
 from .base import Prediction, Recent
 from .pivot_changes import fill, replace_weak, take_novel, threshold
 from .pivot_state import PivotedConfig, PivotState
-from .rows import Rows
+from .rows import Rows, stand_still
 
 # Rows that are learned together: a review looks at all pairs of them.
 BLOCK = 500
@@ -98,6 +100,42 @@ class PivotedState(PivotState):
             conditioned=given,
             recent=Recent(),
         )
+
+    # Following the stream
+
+    def adapted(
+        self, horizon: int, rows: int, *, forget: bool, surprised: bool, lasting: Callable[[], float]
+    ) -> Self:
+        """See State; once no row is pending."""
+        now = self.adaptation
+        if self.pending.count or not now.is_due(rows, surprised=surprised) or stand_still(self.window.X):
+            return self
+        looked = now.looked(self.fit, self.window, horizon, rows, forget=forget, lasting=lasting())
+        if looked.dependence == now.dependence and looked.kept == 1.0:
+            return replace(self, adaptation=looked)
+        window, n = self.window, looked.n_recent
+        statistics = faded(self.fit.statistics, window.last(n), looked.kept)
+        weights = to_host(window.weights).copy()
+        weights[: max(window.count - n, 0)] *= looked.kept
+        window = replace(window, weights=asarray_like(weights, window.weights))
+        fading = self.faded or looked.kept < 1.0
+        return self.refitted(statistics, window=window, adaptation=looked, faded=fading)
+
+    @property
+    def kept_share(self) -> tuple[float, int]:
+        """See State."""
+        return self.adaptation.kept, self.adaptation.n_recent
+
+    def with_noise_correlation(self, correlation: Sequence[float]) -> Self:
+        """See State; O(W²)."""
+        if not len(correlation) and self.adaptation.lasting == 1:
+            return self
+        state, lasting = self.folded, 1.0
+        if len(correlation):
+            lasting = lasting_rows(without_trend(state.kernel), to_host(state.window.X), correlation)
+        return state.refitted(state.fit.statistics, adaptation=replace(state.adaptation, lasting=lasting))
+
+    # Learning a block
 
     def _take(self, X: Array, y: Array) -> Self:
         """Learn one block: fold it into the statistics and review the pivots, or keep a few rows pending in O(b r²)."""

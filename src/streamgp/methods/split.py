@@ -7,7 +7,7 @@ labels missing the error was up to ten times that of the output alone.) Labels a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar, cast
 
@@ -177,6 +177,10 @@ class SplitState(State):
         """See State."""
         each = per_output(noise, self.noise.size)
         return _mapped(self, lambda part, outputs: part.retuned(kernel, each[outputs]))
+
+    def with_noise_correlation(self, correlation: Sequence[float]) -> Self:
+        """See State."""
+        return _mapped(self, lambda part, _: part.with_noise_correlation(correlation))
 
     def rescaled(self, factors: np.ndarray) -> Self:
         """See State."""

@@ -17,11 +17,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Self
 
 import numpy as np
-from scipy.special import stdtrit
 
 from .._arrays import Array, asarray_like, index, joined, namespace, to_host, zeros
 from ..gp.posterior import LeftOut
@@ -30,7 +28,7 @@ from ..methods import State, predict_in_chunks
 from ..methods.rows import STILL
 from .answered import Late
 from .local import LocalScale, Place
-from .weights import conformal_ends, correlation_time, quantile, recent_weights
+from .weights import conformal_ends, lasting, quantile, recent_weights, student
 
 # Scores that are kept: with weights that decay as 1/age their effective sample size is 970, and the 90 % quantile has a
 # coverage of 90 ± √(.9·.1/970) = ±1 %.
@@ -42,13 +40,13 @@ NOISE_DECAY = 500.0
 TUNED_ROWS = 100.0
 # Errors are clipped to this many standard deviations in that estimate.
 CLIPPED = 5.0
-# A normal distribution's standard deviation over its median absolute deviation.
-ROBUST = 1.4826
 # Scores below this are rounding.
 NOTHING = 1e-9
 # Errors have suddenly grown if the median of the last SUDDEN is GROWN times that of the others. Of equally distributed
 # normal errors it is more than twice as large once in 10⁶ times.
 SUDDEN, GROWN = 20, 3.0
+# The last rows, which tell whether something has changed and not how things were before.
+CHANGING = 100
 # With fewer scores than this the quantile of Student's t is used.
 MIN_SCORES = 50
 # Of a batch, the last rows that are scored before they are learned; bounds the cost of a large batch.
@@ -206,14 +204,9 @@ class Scores:
     def lasting(self) -> float:
         """Over how many rows errors are alike: their integrated autocorrelation time, 1 for independent ones.
 
-        Of the output in which they last longest. Errors count as at most CLIPPED of their standard deviations.
+        See `weights.correlation_time`, without the last rows, which may be of a change.
         """
-        if self.count < MIN_SCORES:
-            return 1.0
-        values = to_host(self.errors)
-        scale = np.nanmedian(np.abs(values), axis=0) * ROBUST
-        values = np.nan_to_num(values) / np.where(scale > 0, scale, 1.0)
-        return max(correlation_time(v) for v in np.clip(values, -CLIPPED, CLIPPED).T)
+        return lasting(to_host(self.errors)[:-CHANGING])
 
     def without_last(self, n: int) -> Self:
         """Return the scores without those of the last n rows, and without the noise that these showed."""
@@ -296,12 +289,6 @@ class Scores:
         n = which.size
         known, age = max(rows, n), np.arange(n)[::-1] + to_host(self.lags)[which]
         return np.asarray(recent_weights(n) * np.maximum(1.0 - age / known, 1.0 / known))
-
-
-def student(probability: float, freedom: float) -> float:
-    """Return the half-width of the central interval of Student's t; of the normal for infinite freedom."""
-    upper = 0.5 + probability / 2
-    return NormalDist().inv_cdf(upper) if math.isinf(freedom) else float(stdtrit(freedom, upper))
 
 
 def score_ahead(

@@ -5,7 +5,11 @@ Reference: Sokal, Monte Carlo methods in statistical mechanics (1997), section 3
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 import numpy as np
+from scipy.special import stdtrit
 
 # The weight of a score of this age in rows is a half; it decays as 1/age. Calm and stormy times alternate over many
 # lengths of time: an exponential decay forgets the last storm in a calm, and intervals are too short for the next.
@@ -20,8 +24,27 @@ SURE = 2.0
 SKEW_LEVEL = 0.9
 SKEWED = 4.0
 BLOCKS = 10
+# Correlation times of independent errors reach this by chance.
+BY_CHANCE = 2.0
+# The fewest errors that show how long they last, and the robust deviations that one counts as at most.
+FEWEST, CLIPPED = 50, 5.0
+# A normal distribution's standard deviation over its median absolute deviation.
+ROBUST = 1.4826
 # Correlations are summed up to this many times the correlation time, beyond which they are noise.
 SUMMED = 5.0
+
+
+def lasting(errors: np.ndarray) -> float:
+    """Return over how many rows errors (n, q), NaN where a label was missing, are alike; 1 where that may be chance.
+
+    Of the output in which they last longest.
+    """
+    if len(errors) < FEWEST:
+        return 1.0
+    scale = ROBUST * np.nanmedian(np.abs(errors), axis=0)
+    values = np.nan_to_num(errors) / np.where(scale > 0, scale, 1.0)
+    found = max(correlation_time(v) for v in np.clip(values, -CLIPPED, CLIPPED).T)
+    return found if found > BY_CHANCE else 1.0
 
 
 def correlation_time(values: np.ndarray) -> float:
@@ -55,6 +78,12 @@ def quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float | N
     total = np.cumsum(weights[order])
     at = int(np.searchsorted(total / total[-1], wanted))
     return float(values[order[min(at, order.size - 1)]])
+
+
+def student(probability: float, freedom: float) -> float:
+    """Return the half-width of the central interval of Student's t; of the normal for infinite freedom."""
+    upper = 0.5 + probability / 2
+    return NormalDist().inv_cdf(upper) if math.isinf(freedom) else float(stdtrit(freedom, upper))
 
 
 def conformal_ends(

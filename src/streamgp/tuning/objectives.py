@@ -20,6 +20,7 @@ Wahba, Generalized cross-validation (1979).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, cast
@@ -27,7 +28,7 @@ from typing import Protocol, cast
 import numpy as np
 import scipy.linalg
 
-from .._arrays import cholesky, product, to_host
+from .._arrays import cholesky, product, solve_lower, to_host
 from ..errors import NumericalError
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import log_density
@@ -76,11 +77,15 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class SampleObjective:
-    """The objective `kind` of the exact GP of a sample X (m, d), y (m, q); O(m³) an evaluation."""
+    """The objective `kind` of the exact GP of a sample X (m, d), y (m, q); O(m³) an evaluation.
+
+    `disturbance` (m, m) is the correlation of the noise between rows, None for independent noise.
+    """
 
     X: np.ndarray
     y: np.ndarray
     kind: str
+    disturbance: np.ndarray | None = None
 
     @property
     def observations(self) -> float:
@@ -95,24 +100,39 @@ class SampleObjective:
     def __call__(self, kernel: Kernel, noise: float | np.ndarray) -> Value:
         """See Objective."""
         noise = float(np.ravel(noise)[0])
-        fit = _Fit(self.X, self.y, kernel, noise)
+        fit = _Fit(self, kernel, noise)
         held_out = fit.held_out(self.kind)
         value, W = {"evidence": fit.evidence, "loo": fit.loo, "training_error": fit.training_error}[
             self.kind
         ]()
         # The training error decreases monotonically with the noise.
-        by_noise = 0.0 if self.kind == "training_error" else noise * float(np.trace(W))
+        by_noise = 0.0 if self.kind == "training_error" else noise * self._of_noise(W)
         gradient = np.concatenate([kernel.gradient(W, self.X), [by_noise]])
         return Value(value / self.y.size, gradient / self.y.size, held_out)
+
+    def most_evidence(self, kernel: Kernel, shares: Sequence[float]) -> float:
+        """Return the highest log evidence for noises that are these shares of the variance of the targets."""
+        K, (m, q) = kernel.block(self.X), self.y.shape
+        R = np.eye(m) if self.disturbance is None else self.disturbance
+        values = []
+        for share in shares:
+            L = cholesky(K + share * self.noise_size * R, "the kernel matrix of the sample")
+            quadratic = float((solve_lower(L, self.y) ** 2).sum())
+            values.append(log_density(quadratic, 2.0 * float(np.log(L.diagonal()).sum()), m, q))
+        return max(values)
+
+    def _of_noise(self, W: np.ndarray) -> float:
+        """Return the sum of W (m, m) over the correlation of the noise."""
+        return float(np.trace(W) if self.disturbance is None else (W * self.disturbance).sum())
 
 
 class _Fit:
     """The exact GP of a sample; each objective returns its value and W = ∂value/∂K (m, m)."""
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, kernel: Kernel, noise: float) -> None:
-        self.y, self.noise, self.kernel = y, noise, kernel
-        self.inverse, self.log_det = _inverse_of_sample(kernel, noise, X)
-        self.alpha = self.inverse @ y
+    def __init__(self, sample: SampleObjective, kernel: Kernel, noise: float) -> None:
+        self.y, self.noise, self.kernel = sample.y, noise, kernel
+        self.inverse, self.log_det = _inverse_of_sample(kernel, noise, sample.X, sample.disturbance)
+        self.alpha = self.inverse @ self.y
         self.diagonal = self.inverse.diagonal()
 
     @cached_property
@@ -157,15 +177,23 @@ class _Fit:
         return value, 0.5 * self.noise**2 * (cross + cross.T)
 
 
-def _inverse_of_sample(kernel: Kernel, noise: float, X: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return (k(X, X) + σ²I)⁻¹ (m, m) and the logarithm of the determinant, NaN where it is indefinite."""
+def _inverse_of_sample(
+    kernel: Kernel, noise: float, X: np.ndarray, disturbance: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+    """Return (k(X, X) + σ²R)⁻¹ (m, m) and the logarithm of the determinant, NaN where it is indefinite.
+
+    R is the identity, or the correlation of a `disturbance` (m, m).
+    """
     what = "the kernel matrix of the sample"
     if not kernel.positive_semidefinite:
         values, V = np.linalg.eigh(kernel.block(X) + noise * np.eye(X.shape[0]))
         if np.abs(values).min() <= 1e-14 * np.abs(values).max():
             raise NumericalError(f"{what} plus noise={noise:g} is singular")
         return (V / values) @ V.T, float(np.log(values).sum()) if values[0] > 0 else math.nan
-    L = cholesky(kernel.block(X), what, noise)
+    if disturbance is None:
+        L = cholesky(kernel.block(X), what, noise)
+    else:
+        L = cholesky(kernel.block(X) + noise * disturbance, what)
     (potri,) = scipy.linalg.get_lapack_funcs(("potri",), (L,))
     half, info = potri(L, lower=1)
     if info:

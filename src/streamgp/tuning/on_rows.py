@@ -11,6 +11,7 @@ import numpy as np
 from ..gp.outputs import per_output
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
 from ..labels import without_gaps
+from .disturbances import Disturbance, likely_disturbance
 from .families import clipped, family_of, like, natural_kernel, prior_widths
 from .objectives import SampleObjective
 from .optimise import FEW_STEPS, TAKEN, PenalisedObjective, Search, Tuned, climb, limits_of, tune
@@ -20,9 +21,9 @@ from .start import MIN_ROWS, NOISE_SHARE
 # Multiples of the default length-scales where a tuning also looks, because all-noise is a local optimum.
 STARTS = (1.0, 3.0, 0.3, 0.1, 0.03)
 # Iterations for a family other than the present one, which starts from what was found for that: a few, and more if its
-# log evidence is not FAR lower than the best, which these would not make up for.
+# log evidence is not lower than the best by FAR, and FAR_EACH for each observation: these would not make up for that.
 TRIAL_STEPS, CHALLENGE_STEPS = 4, 12
-FAR = 20.0
+FAR, FAR_EACH = 20.0, 0.05
 # Another family is taken if its log evidence, less the prior, is higher by this: odds of about 7 to 1.
 CLEARLY = 2.0
 # Copies of an input that are tuned on, and how many times as frequent as the median input one may be.
@@ -40,17 +41,26 @@ def nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
 
 
 def tune_on_rows(
-    kernel: Kernel, noise: float | np.ndarray, X: np.ndarray, y: np.ndarray, *, kind: str, search: Search
+    kernel: Kernel,
+    noise: float | np.ndarray,
+    X: np.ndarray,
+    y: np.ndarray,
+    *,
+    kind: str,
+    search: Search,
+    numbers: np.ndarray | None = None,
 ) -> Tuned:
     """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict.
 
     The evidence of several outputs is that of an amplitude and a noise for each; other objectives, and a noise that is
-    given, have one noise for all.
+    given, have one noise for all. `numbers` (m,) are the places of the rows in the stream: where no kernel was given,
+    noise that lasts for some rows is tried beside independent noise.
     """
     verdict, noise = nothing_to_learn(X, y), per_output(noise, y.shape[1])
     if verdict:
         return Tuned(kernel, noise, verdict)
-    X, y = _without_copies(X, clipped(y))
+    kept = _without_copies(X)
+    X, y = X[kept], clipped(y)[kept]
     objective: OnRows
     if y.shape[1] > 1 and kind == "evidence" and search.tune_noise and kernel.positive_semidefinite:
         rest = kernel.split()[1]
@@ -60,25 +70,33 @@ def tune_on_rows(
         if len(objective.X) < min(MIN_ROWS, len(X)):
             return Tuned(kernel, noise, "kept: too many labels are missing")
     if search.families:
-        return _contest(objective, kernel, noise, search)
+        found = None
+        if (
+            numbers is not None
+            and kind == "evidence"
+            and search.steps > FEW_STEPS
+            and len(objective.X) == len(X)
+        ):
+            found = likely_disturbance(objective, numbers[kept])
+        return _contest(objective, kernel, noise, search, found)
     return tune(objective, kernel, noise, search, _starts(objective, kernel, search.centre, noise, search))
 
 
-def _without_copies(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows X (m, d), y (m, q) without most copies of an input that is far more frequent than others.
+def _without_copies(X: np.ndarray) -> np.ndarray:
+    """Return which rows X (m, d) to tune on, (m,): not most copies of an input that is far more frequent than others.
 
     A sensor that stands still sends one input again and again, and its noise is not that of the stream.
     """
     _, which, counts = np.unique(X, axis=0, return_inverse=True, return_counts=True)
     most = max(COPIES, COPIES * int(np.median(counts)))
     if counts.max() <= most:
-        return X, y
+        return np.ones(len(X), dtype=bool)
     which = which.reshape(-1)
     order = np.argsort(which, kind="stable")
     first = np.concatenate([[0], np.cumsum(counts)[:-1]])
     number = np.empty(len(X), dtype=np.int64)
     number[order] = np.arange(len(X)) - np.repeat(first, counts)  # of each row among its copies
-    return X[number < most], y[number < most]
+    return number < most
 
 
 def _without_missing(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -122,21 +140,35 @@ class _Entrant:
     held_out: float
 
 
-def _contest(objective: OnRows, kernel: Kernel, noise: np.ndarray, search: Search) -> Tuned:
-    """Tune the present family, then others from there; take the best, if it is clearly better."""
-    own = family_of(kernel)
+def _contest(
+    objective: OnRows, kernel: Kernel, noise: np.ndarray, search: Search, disturbance: Disturbance | None
+) -> Tuned:
+    """Tune the present family, then others from there; take the best, if it is clearly better.
+
+    The present family is tuned with independent noise and with a disturbance that may be there; the other families with
+    what has more evidence of the two.
+    """
+    own, start = family_of(kernel), Tuned(kernel, noise, TAKEN)
+    best = _entrant(objective, own, start, search, search.steps, anew=True)
+    evaluations = 0 if best is None else best.tuned.evaluations
+    if disturbance is not None:
+        lasting = replace(objective, disturbance=disturbance.correlation)
+        other = _entrant(lasting, own, start, search, search.steps, anew=True)
+        evaluations += 0 if other is None else other.tuned.evaluations
+        if other is not None and (best is None or other.loss < best.loss - CLEARLY / objective.observations):
+            objective, best = lasting, other
     land = PenalisedObjective(objective, kernel, kernel.theta)
     before = land.at(land.place(kernel.theta, noise))
-    best = _entrant(objective, own, Tuned(kernel, noise, TAKEN), search, search.steps, anew=True)
     if before is None or best is None:
         return Tuned(kernel, noise, "failed: the objective is not defined here")
-    entrants, evaluations = [best], best.tuned.evaluations
+    taken = disturbance if objective.disturbance is not None else None
+    entrants = [best]
     for name in search.families if search.steps > FEW_STEPS else ():
         trial = None if name == own else _entrant(objective, name, best.tuned, search, TRIAL_STEPS)
         if trial is None:
             continue
         evaluations += trial.tuned.evaluations
-        if trial.loss > min(e.loss for e in entrants) + FAR / objective.observations:
+        if trial.loss > min(e.loss for e in entrants) + FAR / objective.observations + FAR_EACH:
             continue
         whole = _entrant(objective, name, trial.tuned, search, CHALLENGE_STEPS)
         if whole is not None:
@@ -144,7 +176,8 @@ def _contest(objective: OnRows, kernel: Kernel, noise: np.ndarray, search: Searc
             entrants.append(replace(whole, loss=whole.loss + CLEARLY / objective.observations))
     for entrant in sorted(entrants, key=lambda e: e.loss):
         if entrant.held_out >= before.held_out:
-            return replace(entrant.tuned, before=before.value, evaluations=evaluations)
+            tuned = replace(entrant.tuned, before=before.value, evaluations=evaluations)
+            return tuned if taken is None else replace(tuned, noise_correlation=taken.at_lags)
     verdict = "kept: the held-out error would be worse"
     return Tuned(kernel, noise, verdict, before.value, best.tuned.after, evaluations)
 
@@ -158,6 +191,8 @@ def _entrant(
     first = like(start.kernel, natural)
     land = PenalisedObjective(objective, first, natural.theta, prior_widths(natural))
     others = _starts(objective, natural, natural.theta, start.noise, search) if anew else []
+    if isinstance(objective, SeveralOutputs) and not anew:
+        others = [(first.theta, objective.best_noises(first, start.noise))]
     places = [land.place(theta, values) for theta, values in [(first.theta, start.noise), *others]]
     place = climb(land, places, limits_of(places[0], search, objective, natural.theta), steps)
     after = land.at(place)

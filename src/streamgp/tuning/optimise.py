@@ -56,6 +56,8 @@ class Tuned:
     noise : (q,)
     amplitudes : (q,) or None
         What the targets' variances are to be divided by to fit kernel and noise; None where they stay.
+    noise_correlation : tuple of float
+        The autocorrelation of the noise at the lags 1, 2, … rows; () for independent noise (`disturbances`).
     """
 
     kernel: Kernel
@@ -65,6 +67,7 @@ class Tuned:
     after: float = math.nan
     evaluations: int = 0
     amplitudes: np.ndarray | None = None
+    noise_correlation: tuple[float, ...] = ()
 
     @property
     def factors(self) -> np.ndarray | None:

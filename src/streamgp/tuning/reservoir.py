@@ -13,6 +13,8 @@ from ..methods.rows import same_labels
 
 # Rows that are kept; a tuning's evaluation is O(SAMPLE³).
 SAMPLE = 500
+# Rows of a past of which less was kept are not tuned on.
+LEAST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Reservoir:
         On the host, in the order in which they came.
     keys : (m,)
         Random; the rows with the smallest keys are kept.
+    numbers : (m,)
+        The places of the rows in the stream.
     seen : int
     favour : float
         Accumulated −log(forgetting); raises the retention probability of new rows.
@@ -35,6 +39,7 @@ class Reservoir:
     X: np.ndarray
     y: np.ndarray
     keys: np.ndarray
+    numbers: np.ndarray
     seen: int
     seed: int
     favour: float = 0.0
@@ -42,7 +47,7 @@ class Reservoir:
     @classmethod
     def empty(cls, n_features: int, n_outputs: int, seed: int) -> Self:
         """Return the sample of no rows."""
-        return cls(np.empty((0, n_features)), np.empty((0, n_outputs)), np.empty(0), 0, seed)
+        return cls(np.empty((0, n_features)), np.empty((0, n_outputs)), np.empty(0), np.empty(0), 0, seed)
 
     def without(self, X: Array, y: Array) -> Self:
         """Return the sample without rows that were unlearned."""
@@ -54,7 +59,12 @@ class Reservoir:
             [not same_labels(known, label).any() for known, label in zip(labels, self.y, strict=True)],
             dtype=bool,
         )
-        return replace(self, X=self.X[kept], y=self.y[kept], keys=self.keys[kept])
+        return self._only(kept)
+
+    def _only(self, kept: np.ndarray) -> Self:
+        """Return the sample with some of its rows."""
+        rows = self.X[kept], self.y[kept], self.keys[kept], self.numbers[kept]
+        return replace(self, X=rows[0], y=rows[1], keys=rows[2], numbers=rows[3])
 
     def rescaled(self, factors: np.ndarray) -> Self:
         """Return the sample with targets multiplied by `factors` (q,)."""
@@ -62,13 +72,20 @@ class Reservoir:
 
     def cleared(self) -> Self:
         """Return the sample of no rows."""
-        return replace(self, X=self.X[:0], y=self.y[:0], keys=self.keys[:0], seen=0, favour=0.0)
+        return replace(self._only(np.arange(0)), seen=0, favour=0.0)
 
-    def faded(self, share: float) -> Self:
-        """Return a `share` of the sample, drawn at random: what the past counts for beside rows that come."""
-        kept = np.sort(np.argsort(self.keys, kind="stable")[: math.ceil(share * self.keys.size)])
-        favour = self.favour - math.log(share)
-        return replace(self, X=self.X[kept], y=self.y[kept], keys=self.keys[kept], favour=favour)
+    def faded(self, share: float, n_recent: int) -> Self:
+        """Return the sample with a `share` of its rows before the last n of the stream, drawn at random.
+
+        None of them below LEAST_SHARE: a few labels that hold no more would be taken for noise.
+        """
+        recent = self.numbers >= self.seen - n_recent
+        n_old = math.floor(share * (~recent).sum()) if share >= LEAST_SHARE else 0
+        old = np.flatnonzero(~recent)
+        kept = np.sort(
+            np.append(old[np.argsort(self.keys[old], kind="stable")[:n_old]], np.flatnonzero(recent))
+        )
+        return replace(self._only(kept), favour=self.favour - math.log(share))
 
     def standing_for(self, n: int) -> Self:
         """Return the sample as one of n rows, of which the rows seen were drawn."""
@@ -84,6 +101,7 @@ class Reservoir:
             X=np.concatenate([self.X, other.X])[kept],
             y=np.concatenate([self.y, other.y])[kept],
             keys=keys[kept],
+            numbers=np.concatenate([other.seen + self.numbers, other.numbers])[kept],
             seen=self.seen + other.seen,
             favour=0.0,
         )
@@ -111,6 +129,7 @@ class Reservoir:
             X=rows[kept],
             y=np.concatenate([self.y, targets])[kept],
             keys=keys[kept],
+            numbers=np.concatenate([self.numbers, self.seen + chosen])[kept],
             seen=self.seen + b,
             favour=favour,
         )

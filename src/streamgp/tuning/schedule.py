@@ -54,6 +54,8 @@ class Schedule:
         How many, and the rows seen at the last one (0: none).
     known : float
         Effective number of rows already seen at the last tuning; forgetting reduces it.
+    begun : int
+        The rows seen when most of the past was last given up: tunings come as often as at the start of a stream.
     outcome : Outcome or None
         Of the tuning at the last batch; None where there was none.
     seconds : float
@@ -64,6 +66,7 @@ class Schedule:
     tunings: int = 0
     tuned_at: int = 0
     known: float = 0.0
+    begun: int = 0
     outcome: Outcome | None = None
     seconds: float = 0.0
 
@@ -77,7 +80,7 @@ class Schedule:
         if settings.tune in ("none", LATER) or min(rows_seen, sample_size) < MIN_ROWS:
             return False
         if settings.tune == "doubling":
-            waited = rows_seen - self.tuned_at >= min(self.tuned_at, SAMPLE)
+            waited = rows_seen - self.tuned_at >= min(self.tuned_at - self.begun, SAMPLE)
             return waited and self.known <= 0.5 * max(effective_rows, 1.0)
         return settings.tune == "continuous" or self.tunings < settings.initial_batches
 
@@ -88,9 +91,10 @@ class Schedule:
         families, steps = families_of(settings.kernel), FEW_STEPS if few else STEPS
         return Search(self.centre, (low, high), settings.noise == "auto", steps, families)
 
-    def faded(self, share: float) -> Self:
-        """Return the schedule after all but `share` of the past was given up."""
-        return replace(self, known=share * self.known)
+    def faded(self, share: float, rows_seen: int) -> Self:
+        """Return the schedule after all but `share` of the past was given up, after so many rows."""
+        begun = rows_seen if share < 0.5 else self.begun
+        return replace(self, known=share * self.known, begun=begun)
 
     def stepped(self, forgetting: float) -> Self:
         """Return the schedule at the next batch."""

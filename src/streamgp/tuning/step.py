@@ -27,11 +27,13 @@ def tune_on_sample(
 
     The state has the targets that `Tuned.factors` says.
     """
-    tuned = tune_on_rows(state.kernel, state.noise, sample.X, sample.y, kind=kind, search=search)
+    tuned = tune_on_rows(
+        state.kernel, state.noise, sample.X, sample.y, kind=kind, search=search, numbers=sample.numbers
+    )
     if tuned.verdict != TAKEN:
         return state, tuned
     try:
-        after = change(tuned.kernel, tuned.noise)
+        after = change(tuned.kernel, tuned.noise).with_noise_correlation(tuned.noise_correlation)
         return after if tuned.factors is None else after.rescaled(tuned.factors), tuned
     except NumericalError as error:
         return state, replace(tuned, verdict=f"failed: {error}")
