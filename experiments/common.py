@@ -44,8 +44,8 @@ def data_folder() -> Path:
 def load(name: str, folder: Path | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs X (n, d) and one target y (n,) of a stream, in raw units, rows in the order of the benchmark.
 
-    Names: "abalone", "sarcos_test", "sarcos_subset", "pol" and "protein" in the order of their files, and any other set
-    kept as `NAME.npz` (elevators, kin40k, …), whose rows are shuffled. At most 10,000 rows.
+    Names: "abalone", "sarcos_test", "sarcos_subset", and any other set kept as `NAME.npz` (elevators, kin40k, …),
+    whose rows are shuffled. At most 10,000 rows.
     """
     folder = folder or data_folder()
     try:
@@ -55,7 +55,7 @@ def load(name: str, folder: Path | None = None) -> tuple[np.ndarray, np.ndarray]
         with np.load(folder / ("sarcos_subset.npz" if name == "sarcos_test" else f"{name}.npz")) as file:
             if name == "sarcos_test":
                 rows = np.flatnonzero(file["source"] == 1)[:4400]
-            elif name in ("sarcos_subset", "pol", "protein"):
+            elif name == "sarcos_subset":
                 rows = np.arange(10_000)
             else:
                 rows = np.random.default_rng(0).permutation(len(file["X"]))[:10_000]

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.common import command, load, parts_argument
+from experiments.common import command, parts_argument
 from streamgp import StreamingGPRegressor
 from streamgp.evaluation import prequential
 
-from .zero_configuration import ROWS
+from .zero_configuration import stream
 
 FAMILIES = ("squared_exponential", "matern12", "matern32", "matern52", "rational_quadratic")
 
@@ -108,7 +108,7 @@ def paths() -> None:
 def families() -> None:
     """3: kernel="auto" beside each family, RMSE in units of the first 500 targets' spread."""
     for name in ("sarcos_test", "pol", "protein", "elevators"):
-        X, y = (values[:4000] for values in load(name))
+        X, y = (values[:4000] for values in stream(name))
         found = {family: _zero(X, y, kernel=family) for family in ("auto", *FAMILIES)}
         best = min(error for family, error in found.items() if family != "auto")
         print(f"  {name}: " + ", ".join(f"{f} {e:.4f}" for f, e in found.items())
@@ -177,7 +177,7 @@ def jumps() -> None:
 def stationary() -> None:
     """6: benchmark sets, forgetting="auto" over forgetting=1.0 in RMSE; and an arm that picks up a load."""
     for name in ("sarcos_test", "pol", "protein", "elevators", "abalone", "kin40k"):
-        X, y = (values[: ROWS.get(name)] for values in load(name))
+        X, y = stream(name)
         auto, never = (_zero(X, y, forgetting=how) for how in ("auto", 1.0))
         print(f"  {name}: {auto:.4f} and {never:.4f}, ratio {auto / never:.4f}")
 

@@ -46,7 +46,7 @@ NOTHING = 1e-9
 # normal errors it is more than twice as large once in 10⁶ times.
 SUDDEN, GROWN = 20, 3.0
 # The last rows, which tell whether something has changed and not how things were before.
-CHANGING = 100
+CHANGING = 500
 # With fewer scores than this the quantile of Student's t is used.
 MIN_SCORES = 50
 # Of a batch, the last rows that are scored before they are learned; bounds the cost of a large batch.
@@ -204,9 +204,9 @@ class Scores:
     def lasting(self) -> float:
         """Over how many rows errors are alike: their integrated autocorrelation time, 1 for independent ones.
 
-        See `weights.correlation_time`, without the last rows, which may be of a change.
+        Without the last rows, which may be of a change.
         """
-        return lasting(to_host(self.errors)[:-CHANGING])
+        return lasting(to_host(self.errors)[: -min(CHANGING, self.count // 2) or None])
 
     def without_last(self, n: int) -> Self:
         """Return the scores without those of the last n rows, and without the noise that these showed."""

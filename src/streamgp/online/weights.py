@@ -37,13 +37,13 @@ SUMMED = 5.0
 def lasting(errors: np.ndarray) -> float:
     """Return over how many rows errors (n, q), NaN where a label was missing, are alike; 1 where that may be chance.
 
-    Of the output in which they last longest.
+    The median over the outputs.
     """
     if len(errors) < FEWEST:
         return 1.0
     scale = ROBUST * np.nanmedian(np.abs(errors), axis=0)
     values = np.nan_to_num(errors) / np.where(scale > 0, scale, 1.0)
-    found = max(correlation_time(v) for v in np.clip(values, -CLIPPED, CLIPPED).T)
+    found = float(np.median([correlation_time(v) for v in np.clip(values, -CLIPPED, CLIPPED).T]))
     return found if found > BY_CHANCE else 1.0
 
 
