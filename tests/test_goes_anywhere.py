@@ -54,6 +54,36 @@ def test_where_a_stream_starts_does_not_matter(start, ordinary):
     assert late(*STARTS[start], rank=200) < 1.15 * ordinary
 
 
+LEVELS = {
+    "20 rows 1e5 higher": changed(Y, 20, lambda y: y + 1e5),
+    "60 rows 1e3 higher": changed(Y, 60, lambda y: y + 1e3),
+    "60 rows 1e4 times larger": changed(Y, 60, lambda y: y * 1e4),
+}
+
+
+@pytest.mark.parametrize("start", LEVELS)
+def test_first_rows_at_another_level_within_one_batch_are_given_up(start, ordinary):
+    found = errors(X, LEVELS[start], 100, rank=100)[-300:]
+    # They were learned with the units of all rows: some of what they said remains.
+    assert np.sqrt(np.mean(found**2)) < 5 * ordinary * Y[-500:].std()
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_moving_the_targets_of_a_model_there_and_back_changes_nothing(q):
+    y = np.column_stack([Y, -Y])[:, :q]
+    gp = StreamingGPRegressor(rank=60, random_state=0)
+    for i in range(0, 630, 90):
+        gp.partial_fit(X[i : i + 90], y[i : i + 90])
+    state, shift = gp.learner_.state.folded, np.array([3.0, -50.0])[:q]
+    np.testing.assert_allclose(state.features.transform(X[:50]) @ state.features.constant(), 1.0, rtol=1e-6)
+    moved = state.moved(shift)
+    np.testing.assert_allclose(moved.window.y, state.window.y - shift)
+    level = moved.predict(X[:50]).mean - state.predict(X[:50]).mean
+    np.testing.assert_allclose(level, np.tile(-shift, (50, 1)), rtol=0.05)  # the prior holds it back a little
+    back = moved.moved(-shift)
+    np.testing.assert_allclose(back.predict(X[:50]).mean, state.predict(X[:50]).mean, atol=1e-7)
+
+
 def windowed(X, y, length, window, batch):
     """Return the errors of the exact GP of the last rows."""
     out = []

@@ -8,6 +8,7 @@ from typing import Self, cast
 
 import numpy as np
 
+from . import following
 from ._arrays import (
     Array,
     asarray_like,
@@ -22,7 +23,7 @@ from .checks import Batch, Columns
 from .errors import InputError
 from .kernels import Kernel
 from .labels import without_gaps
-from .methods import MergeableState, State, empty_state, levels
+from .methods import MergeableState, State, empty_state
 from .methods.factory import gathers
 from .methods.split import forgotten, is_split, learn
 from .online import calibration
@@ -34,7 +35,6 @@ from .online.outliers import Outliers
 from .online.suspects import ROUNDS
 from .parameters import AUTO, MERGEABLE, Settings
 from .targets import TargetScaling
-from .tuning.families import families_of
 from .tuning.optimise import TAKEN
 from .tuning.reservoir import SAMPLE, Reservoir
 from .tuning.schedule import Schedule
@@ -45,8 +45,6 @@ from .tuning.step import Change, tune_on_sample, tune_weights
 SCORING_DRAW = 37
 # On a device, where a factorisation takes long: so many batches are scored, and then one in as many.
 SCORED_ON_DEVICE = 32
-# Rows between looks whether errors are far larger than they were.
-LOOK_EVERY = 20
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ class Learner:
         due = ahead._is_due(X.shape[0])
         on_statistics = due and self.state.weight_statistics is not None
         if due:
-            ahead = ahead._sampled(X, z, fresh)
+            ahead = following.centred(ahead._sampled(X, z, fresh))
             ahead = ahead if on_statistics else ahead._tuned(ahead.state.retuned, X.shape[0], self.sample)
             z = z if ahead.targets is self.targets else ahead.targets.apply(batch.y)
         state = learn(ahead.state, X, z)
@@ -172,48 +170,9 @@ class Learner:
             ahead = ahead._sampled(X, z, fresh)
         noise = ahead.scores.noise
         state = state if noise is None else state.with_noise(noise)
-        ahead = ahead._adapted(state, X.shape[0], late.typical_lag if late else 0)
+        ahead = following.adapted(ahead, state, X.shape[0], late.typical_lag if late else 0)
         ahead = ahead._tuned(None, 0, ahead.sample) if on_statistics else ahead
         return ahead._scored_again(X, z, fresh) if self._batch_dominates(X, fresh) else ahead
-
-    def _adapted(self, state: State, n: int, lag: int) -> Self:
-        """Return the learner with a state that is adapted to the stream, where neither kernel nor noise was given.
-
-        N rows were learned, and predicted n + `lag` rows ahead.
-        """
-        chosen = families_of(self.settings.kernel) and self.settings.noise == "auto"
-        if not chosen:
-            return replace(self, state=state)
-        forget = self.settings.forgetting == "auto" and self.settings.memory_rows is None
-        due = self.rows_seen // LOOK_EVERY > (self.rows_seen - n) // LOOK_EVERY
-        surprised = due and self.scores.suddenly_large
-        if surprised and forget:
-            state, jump = levels.followed(state, self.scores.lasting)
-            if jump is not None:
-                return self._at_new_level(state, jump)
-        after = state.adapted(
-            n + lag,
-            self.rows_seen,
-            forget=forget,
-            surprised=surprised,
-            lasting=lambda: self.scores.lasting,
-        )
-        kept, recent = after.kept_share
-        if after is state or kept == 1.0:
-            return replace(self, state=after)
-        sample, schedule = self.sample.faded(kept, recent), self.schedule.faded(kept, self.rows_seen)
-        return replace(self, state=after, sample=sample, schedule=schedule)
-
-    def _at_new_level(self, state: State, jump: levels.Jump) -> Self:
-        """Return the learner with a state that has followed a jump of the targets."""
-        rows = jump.rows
-        return replace(
-            self,
-            state=state,
-            targets=self.targets.moved(jump.shift),
-            sample=self.sample.without(rows.X, rows.y),
-            scores=self.scores.without_last(rows.count),
-        )
 
     def _tested(self, X: Array, z: Array, late: Late | None) -> tuple[Self, Array | None]:
         """Score rows X (b, d), z (b, q) before they are learned; and find those that are not repeats."""

@@ -36,6 +36,16 @@ def test_merging_equals_learning_both(n, r, q, seed):
 
 @settings(max_examples=30, deadline=None)
 @sizes
+def test_moving_equals_learning_targets_that_were_moved(n, r, q, seed):
+    F, y = random_rows(n, r, q, seed)
+    F[:, 0] = 1.0  # the constant function is the first feature
+    shift = np.random.default_rng(seed).standard_normal(q)
+    constant = np.eye(r)[0]
+    assert_same(statistics_of(F, y).moved(constant, shift), statistics_of(F, y - shift), n)
+
+
+@settings(max_examples=30, deadline=None)
+@sizes
 def test_unlearning_is_the_inverse_of_learning(n, r, q, seed):
     (F, y), (G, z) = random_rows(n, r, q, seed), random_rows(n + 3, r, q, seed + 1)
     there_and_back = statistics_of(F, y).add(G, z, 7.0, 0.3).subtract(G, z, 7.0, 0.3)

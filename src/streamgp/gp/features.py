@@ -100,6 +100,17 @@ class Pivots:
         """Return the places of some pivots among the inducing variables, as an index on the device of `like`."""
         return index([self.n_trend + j for j in pivots], like)
 
+    def constant(self) -> Array | None:
+        """Return the weights w (m + r,) with φ(x)ᵀw = 1 for every x; None where the kernel has no trend.
+
+        w = Vu of the inducing variables u of the function 1: its first coefficient, and its values at the pivots.
+        """
+        if not self.n_trend:
+            return None
+        u = np.ones(self.size)
+        u[1 : self.n_trend] = 0.0
+        return double(self.V) @ asarray_like(u, double(self.V))
+
     def rebased(self) -> Pivots:
         """Return the same pivots with V = L⁻¹, LLᵀ = cov(u, u); O(r³). Ends the drift of many changes."""
         L = cholesky(self.gram, "the kernel matrix of the pivots")

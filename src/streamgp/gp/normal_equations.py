@@ -157,6 +157,18 @@ class NormalEquations:
         energy = self.energy * (factors[:, None] * factors[None, :])
         return replace(self, moment=self.moment * factors[None, :], energy=energy)
 
+    def moved(self, constant: Array, shift: Array) -> Self:
+        """Return the statistics of the same rows with targets smaller by `shift` (q,); O(r²).
+
+        `constant` (r,) are the weights of the constant function 1: Φ·constant = 1 for every row learned.
+        """
+        column = self.gram @ constant  # Φᵀ1
+        totals = constant @ self.moment  # 1ᵀy
+        cross = shift[:, None] * totals[None, :]
+        energy = self.energy - cross - namespace(cross).matrix_transpose(cross)
+        energy = energy + (constant @ column) * (shift[:, None] * shift[None, :])
+        return replace(self, moment=self.moment - column[:, None] * shift[None, :], energy=energy)
+
     def extend(self, F: Array, G: Array, y: Array, weights: Array) -> Self:
         """Append m features that only W recent rows have; O(W r m + r²).
 

@@ -98,18 +98,19 @@ class Adaptation:
         stream are alike over `lasting` rows.
         """
         early, judges = rows < self.next_look, math.ceil(INDEPENDENT * lasting)
-        n_recent = min(max(NEWEST, judges), window.count) if early else window.count
+        # There must be as much of a past as there are rows that judge it.
+        most = min(window.count, int(fit.statistics.count / 2))
+        n_recent = min(max(NEWEST, judges), most) if early else most
         after = replace(self, kept=1.0, looked_at=rows, n_recent=n_recent)
         if not early:
             past = fit.statistics.count >= 2 * window.count
             after = after._with_exponent(fit, window, horizon) if self.lasting > 1 and past else after
             calm = after.dependence == 1.0 and self.kept == 1.0
             after = replace(after, next_look=rows + min(max(rows, FIRST), CALM if calm else EVERY))
-        # There must be as much of a past as there are rows that judge it.
-        judged = forget and n_recent >= judges and fit.statistics.count >= 2 * n_recent
-        if not judged:
+        if not forget or n_recent < max(NEWEST, judges):
             return after
-        return after._with_share(fit, window.last(n_recent), horizon, lasting, early=early)
+        few = n_recent < window.count
+        return after._with_share(fit, window.last(n_recent), horizon, lasting, only_at_once=few)
 
     def _with_exponent(self, fit: Posterior, window: Rows, horizon: int) -> Self:
         before, noise = without(fit.statistics, window), fit.effective_noise / fit.dependence
@@ -123,7 +124,9 @@ class Adaptation:
         looks = self.exponents.add(change)
         return replace(self, exponents=looks, exponent=EXPONENTS[looks.best()])
 
-    def _with_share(self, fit: Posterior, window: Rows, horizon: int, lasting: float, *, early: bool) -> Self:
+    def _with_share(
+        self, fit: Posterior, window: Rows, horizon: int, lasting: float, *, only_at_once: bool
+    ) -> Self:
         before = without(fit.statistics, window)
 
         def error(i: int) -> float | None:
@@ -134,7 +137,7 @@ class Adaptation:
             return self
         if change.min() < -AT_ONCE:
             return replace(self, kept=SHARES[int(np.argmin(change))])
-        if early:
+        if only_at_once:
             return self
         looks = self.shares.add(change)
         return replace(self, shares=looks, kept=SHARES[looks.best(lasting)])

@@ -198,6 +198,10 @@ class State(ABC):
         """
         return self
 
+    def moved(self, shift: np.ndarray) -> State | None:
+        """Return the state of targets that are smaller by `shift` (q,); None where that cannot be done exactly."""
+        return None
+
     def with_noise_correlation(self, correlation: Sequence[float]) -> State:
         """Return the state of a stream whose noise has these autocorrelations at the lags 1, 2, …; () for none."""
         return self

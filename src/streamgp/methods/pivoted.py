@@ -20,7 +20,9 @@ from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
 from .adaptation import faded, lasting_rows
 from .base import Prediction, Recent
+from .idle import IdlePivots
 from .pivot_changes import fill, replace_weak, take_novel, threshold
+from .pivot_selection import losses
 from .pivot_state import PivotedConfig, PivotState
 from .rows import Rows, stand_still
 
@@ -101,6 +103,15 @@ class PivotedState(PivotState):
             recent=Recent(),
         )
 
+    def moved(self, shift: np.ndarray) -> Self | None:
+        """See State; where the kernel has a trend. O(r²)."""
+        state, constant = self.folded, self.features.constant()
+        if constant is None:
+            return None
+        here = asarray_like(shift, state.window.y)
+        window = replace(state.window, y=state.window.y - here[None, :])
+        return state.refitted(state.fit.statistics.moved(constant, here), window=window)
+
     # Following the stream
 
     def adapted(
@@ -118,8 +129,11 @@ class PivotedState(PivotState):
         weights = to_host(window.weights).copy()
         weights[: max(window.count - n, 0)] *= looked.kept
         window = replace(window, weights=asarray_like(weights, window.weights))
-        fading = self.faded or looked.kept < 1.0
-        return self.refitted(statistics, window=window, adaptation=looked, faded=fading)
+        after = self.refitted(statistics, window=window, adaptation=looked)
+        if looked.kept == 1.0:
+            return after
+        # Pivots of a past that was given up explain nothing that is still there.
+        return replace(after, faded=True, losses=losses(statistics, self.features), idle=IdlePivots())
 
     @property
     def kept_share(self) -> tuple[float, int]:

@@ -197,7 +197,12 @@ class Scores:
             return False
         # Errors, not scores: the noise has grown with them by the next batch.
         values = np.abs(to_host(self.errors))
-        median = np.nanmedian if np.isnan(values).any() else np.median  # far cheaper
+        gaps = np.isnan(values)
+        if not gaps.any():
+            median = np.median  # far cheaper
+        else:
+            values = values[:, ~(gaps[-SUDDEN:].all(axis=0) | gaps[:-SUDDEN].all(axis=0))]
+            median = np.nanmedian
         return bool((median(values[-SUDDEN:], axis=0) > GROWN * median(values[:-SUDDEN], axis=0)).any())
 
     @property

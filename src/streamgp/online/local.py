@@ -117,6 +117,10 @@ class LocalScale:
             waiting_lags=self.waiting_lags[waiting],
         )
 
+    def moved(self, shift: np.ndarray) -> Self:
+        """Return the scale of targets that are smaller by `shift` (q,)."""
+        return replace(self, means=self.means - shift, waiting_means=self.waiting_means - shift)
+
     @property
     def count(self) -> int:
         """The number of rows."""

@@ -26,6 +26,8 @@ SKEWED = 4.0
 BLOCKS = 10
 # Correlation times of independent errors reach this by chance.
 BY_CHANCE = 2.0
+# Rows of a stretch, at least, and the most stretches that are looked at.
+STRETCH, STRETCHES = 200, 5
 # The fewest errors that show how long they last, and the robust deviations that one counts as at most.
 FEWEST, CLIPPED = 50, 5.0
 # A normal distribution's standard deviation over its median absolute deviation.
@@ -37,13 +39,18 @@ SUMMED = 5.0
 def lasting(errors: np.ndarray) -> float:
     """Return over how many rows errors (n, q), NaN where a label was missing, are alike; 1 where that may be chance.
 
-    The median over the outputs.
+    The median over the outputs and over stretches of the rows: what follows a change is not how things are.
     """
     if len(errors) < FEWEST:
         return 1.0
+    errors = errors[:, ~np.isnan(errors).all(axis=0)]
+    if not errors.size:
+        return 1.0
     scale = ROBUST * np.nanmedian(np.abs(errors), axis=0)
     values = np.nan_to_num(errors) / np.where(scale > 0, scale, 1.0)
-    found = float(np.median([correlation_time(v) for v in np.clip(values, -CLIPPED, CLIPPED).T]))
+    values = np.clip(values, -CLIPPED, CLIPPED)
+    stretches = np.array_split(values, max(1, min(STRETCHES, len(values) // STRETCH)))
+    found = float(np.median([correlation_time(v) for part in stretches for v in part.T]))
     return found if found > BY_CHANCE else 1.0
 
 

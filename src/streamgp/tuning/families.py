@@ -18,6 +18,9 @@ ROBUST = 1.4826
 # Standard deviation of the prior on the logarithm of a hyperparameter about its centre: of length-scales and
 # amplitude, and of what nothing is known about (the variances of the trend, the shape of a rational quadratic).
 NARROW, WIDE = 0.6, 2.0
+# Targets whose mean is more than so many of their deviations from zero are centred anew: the prior of the level, whose
+# deviation is that of the targets, does not reach there.
+AWAY = 3.0
 # More features than this share of the rank do not get a linear trend: its statistics are as large as theirs.
 TREND_SHARE = 0.25
 
@@ -40,6 +43,13 @@ def clipped(values: np.ndarray) -> np.ndarray:
         reach = OUTLYING * ROBUST * np.median(np.abs(known - middle), axis=0)
     reach = np.where((reach > 0) & np.isfinite(reach), reach, np.inf)
     return np.asarray(np.clip(values, middle - reach, middle + reach))
+
+
+def off_centre(y: np.ndarray) -> np.ndarray:
+    """Return how far the targets (n, q) lie from zero, (q,); 0 for outputs that are not clearly off it."""
+    known = without_gaps(clipped(y))
+    centre = known.mean(axis=0)
+    return np.where(np.abs(centre) > AWAY * spread(known - centre), centre, 0.0)
 
 
 def spread(values: np.ndarray) -> np.ndarray:

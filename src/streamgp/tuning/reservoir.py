@@ -70,6 +70,10 @@ class Reservoir:
         """Return the sample with targets multiplied by `factors` (q,)."""
         return replace(self, y=self.y * factors)
 
+    def moved(self, shift: np.ndarray) -> Self:
+        """Return the sample with targets smaller by `shift` (q,)."""
+        return replace(self, y=self.y - shift)
+
     def cleared(self) -> Self:
         """Return the sample of no rows."""
         return replace(self._only(np.arange(0)), seen=0, favour=0.0)

@@ -30,9 +30,10 @@ def test_the_counts_of_pivoted_do_not_depend_on_the_past():
         pass
     assert not early
     costs = []
-    for before in (2000, 5000):  # no look whether the past still holds falls into the 800 rows after either
+    for before in (2000, 6000):
         X, y = counts.scaled_arm(before + 800)
-        gp = StreamingGPRegressor(rank=60, tune="none", random_state=0)
+        # Looks whether the past still holds come now and then: without them.
+        gp = StreamingGPRegressor(rank=60, tune="none", forgetting=1.0, random_state=0)
         for i in range(0, before, 100):
             gp.partial_fit(X[i : i + 100], y[i : i + 100])
         with counts.counting() as seen:
