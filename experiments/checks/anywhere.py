@@ -175,7 +175,7 @@ def jumps() -> None:
 
 
 def stationary() -> None:
-    """6: benchmark sets, forgetting="auto" over forgetting=1.0 in RMSE; and an arm that picks up a load."""
+    """6: benchmark sets, forgetting="auto" over forgetting=1.0 in RMSE."""
     for name in ("sarcos_test", "pol", "protein", "elevators", "abalone", "kin40k"):
         X, y = stream(name)
         auto, never = (_zero(X, y, forgetting=how) for how in ("auto", 1.0))
@@ -183,7 +183,7 @@ def stationary() -> None:
 
 
 def late() -> None:
-    """7: labels 24 and 168 rows late, the arm and a slow wave: coverage overall and in the worst 500 rows."""
+    """7: labels 0, 24 and 168 rows late, a level that wanders: coverage overall and in the worst 500 rows."""
     rng = np.random.default_rng(0)
     t = np.arange(8000)
     level = np.cumsum(0.1 * rng.standard_normal(8000))
