@@ -238,12 +238,10 @@ def rank() -> None:
         rng = np.random.default_rng(0)
         X = rng.uniform(-3, 3, (6000, 3))
         f = np.sin(2 * X[:, 0]) + X[:, 1] * np.cos(X[:, 2])
-        found = Followed(X, f + noise * rng.standard_normal(6000), 100, rank="auto")
+        y = f + noise * rng.standard_normal(6000)
+        found = Followed(X, y, 100, rank="auto")
         error = found.rmse(slice(-1000, None)) / noise
-        fixed = (
-            Followed(X, f + noise * rng.standard_normal(6000), 100, rank=1000).rmse(slice(-1000, None))
-            / noise
-        )
+        fixed = Followed(X, y, 100, rank=1000).rmse(slice(-1000, None)) / noise
         print(f"  noise {noise}: error {error:.3f} × with {found.gp.rank_} pivots, {fixed:.3f} × with 1,000")
 
 
