@@ -25,8 +25,7 @@ def adapted(learner: L, state: State, n: int, lag: int) -> L:
     if not (families_of(settings.kernel) and settings.noise == "auto"):
         return replace(learner, state=state)
     forget = settings.forgetting == "auto" and settings.memory_rows is None
-    due = rows // LOOK_EVERY > (rows - n) // LOOK_EVERY
-    surprised = due and scores.suddenly_large
+    surprised = _looks(rows, n) and scores.suddenly_large
     if surprised and forget:
         state, jump = levels.followed(state, scores.lasting)
         if jump is not None:
@@ -37,6 +36,18 @@ def adapted(learner: L, state: State, n: int, lag: int) -> L:
         return replace(learner, state=after)
     sample, schedule = learner.sample.faded(kept, recent), learner.schedule.faded(kept, rows)
     return replace(learner, state=after, sample=sample, schedule=schedule)
+
+
+def has_changed(before: Learner, after: Learner) -> bool:
+    """Return whether errors have become far larger than they were, from one batch to the next."""
+    if not _looks(after.rows_seen, after.rows_seen - before.rows_seen):
+        return False
+    return after.scores.suddenly_large and not before.scores.suddenly_large
+
+
+def _looks(rows: int, n: int) -> bool:
+    """Return whether the last n of so many rows are followed by a look."""
+    return rows // LOOK_EVERY > (rows - n) // LOOK_EVERY
 
 
 def _at_new_level(learner: L, state: State, jump: levels.Jump) -> L:

@@ -157,7 +157,9 @@ class Learner:
         X, z = batch.X, self.targets.apply(batch.y, deferred=True)
         tested, fresh = self._tested(X, z, None if late is None else late.standardised(self.targets))
         ahead = tested._aged(batch, outliers)
-        due = ahead._is_due(X.shape[0])
+        # A change is followed before anything is tuned on it, or counted as noise.
+        changed = following.has_changed(self, ahead)
+        due = not changed and ahead._is_due(X.shape[0])
         on_statistics = due and self.state.weight_statistics is not None
         if due:
             ahead = following.centred(ahead._sampled(X, z, fresh))
@@ -168,7 +170,7 @@ class Learner:
         if not due:
             # A device works on the rows while the host samples them.
             ahead = ahead._sampled(X, z, fresh)
-        noise = ahead.scores.noise
+        noise = None if changed else ahead.scores.noise
         state = state if noise is None else state.with_noise(noise)
         ahead = following.adapted(ahead, state, X.shape[0], late.typical_lag if late else 0)
         ahead = ahead._tuned(None, 0, ahead.sample) if on_statistics else ahead

@@ -54,3 +54,24 @@ def test_a_pivot_that_was_exchanged_is_in_use():
     after = found.exchanged([pivot])
     assert np.isinf(after.worth[pivot])
     assert not after.idle[pivot]
+
+
+def test_pivots_whose_past_was_forgotten_are_idle():
+    state = state_of(TIME)
+    old = state.features.Z[:, 0] < state.recent_rows.X[0, 0] - 40  # eight length-scales
+    forgotten = np.where(old, 0.0, losses(state.fit.statistics, state.features))
+    found = IdlePivots().looked(state.features, state.recent_rows, forgotten)
+    assert found.idle[old].all()
+    assert (found.worth[old] < 1e-9).all()
+
+
+def test_looks_in_vain_become_rare_and_an_exchange_makes_them_frequent_again():
+    none = IdlePivots(worth=np.full(3, np.inf), idle=np.zeros(3, dtype=bool))
+    for _ in range(3):
+        none = none.in_vain()
+    assert none.aged(399, 100).worth is not None
+    assert none.aged(400, 100).worth is None
+    # A review that exchanges pivots in use is no reason to look.
+    assert none.exchanged([1]).worth is not None
+    some = IdlePivots(worth=np.array([np.inf, 1.0]), idle=np.array([False, True]))
+    assert some.exchanged([1]).worth is None

@@ -210,16 +210,24 @@ class _Composite(WithParts):
         )
 
 
+def _sum_of(blocks: list[Callable[[Array], Array]], X: Array) -> Array:
+    out = blocks[0](X)
+    for block in blocks[1:]:
+        out += block(X)
+    return out
+
+
 @dataclass(frozen=True)
 class Sum(_Composite):
     """k₁(x, x') + k₂(x, x') + … ."""
 
     def block(self, X: Array, Y: Array | None = None) -> Array:
         """Return the sum of the parts' blocks, added in place."""
-        out = self.kernels[0].block(X, Y)
-        for kernel in self.kernels[1:]:
-            out += kernel.block(X, Y)
-        return out
+        return _sum_of([partial(kernel.block, Y=Y) for kernel in self.kernels], X)
+
+    def against(self, Z: Array) -> Callable[[Array], Array]:
+        """Return the sum of the parts' functions."""
+        return partial(_sum_of, [kernel.against(Z) for kernel in self.kernels])
 
     def diag(self, X: Array) -> Array:
         """Return the sum of the parts' diagonals."""

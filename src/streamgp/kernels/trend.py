@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, namespace
+from .._arrays import Array, asarray_like, clip_below, empty, namespace
 from ..errors import KernelError
 from .base import Kernel, positive, positive_number
 
@@ -58,9 +59,11 @@ class Trend(Kernel):
     def basis(self, X: Array) -> Array:
         """Return 1 and t for each row of X (n, d); shape (n, d + 1)."""
         self.check_features(X.shape[1])
-        xp = namespace(X)
+        out = empty((X.shape[0], X.shape[1] + 1), X)
+        out[:, 0] = 1.0
         t = (X - asarray_like(self.origin, X)) / asarray_like(self.unit, X)
-        return xp.concat([xp.ones_like(t[:, :1]), xp.clip(t, -FARTHEST, FARTHEST)], axis=1)
+        out[:, 1:] = -clip_below(-clip_below(t, -FARTHEST), -FARTHEST)
+        return out
 
     def against_coefficients(self, X: Array) -> Array:
         """Return the covariance of the function at X (n, d) with its coefficients; shape (n, d + 1)."""
@@ -81,6 +84,11 @@ class Trend(Kernel):
         xp = namespace(X)
         other = self.basis(X) if Y is None else self.basis(Y)
         return self.against_coefficients(X) @ xp.matrix_transpose(other)
+
+    def against(self, Z: Array) -> Callable[[Array], Array]:
+        """See Kernel."""
+        prepared = namespace(Z).matrix_transpose(self.basis(Z))
+        return lambda X: self.against_coefficients(X) @ prepared
 
     def diag(self, X: Array) -> Array:
         """See Kernel."""

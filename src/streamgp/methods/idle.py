@@ -18,12 +18,15 @@ from .._arrays import Array, double, namespace, product, to_host
 from ..gp.features import Pivots
 from .rows import Rows
 
-# A pivot is idle if it explains less of the last rows than this share of what it explains of all rows.
-IDLE = 0.1
+# A pivot is idle if it explains less of the last rows than this share of what it explains of all rows; also if both are
+# nothing beside what the other pivots explain, as of one whose past was forgotten.
+IDLE, NOTHING = 0.1, 1e-3
 # Looks ahead, of about 100 rows each, at which a pivot that comes back is still worth its place: 1,000 rows.
 HORIZON = 10.0
 # A look is out of date after EARLY rows if MOVED times as much is left of a row as of the recent rows then.
 EARLY, MOVED = 25, 4.0
+# Looks that lead to no exchange are followed by rarer ones, up to so many times as rare.
+RAREST = 4
 # What is counted fades by this at each look: the last 100 looks count.
 FADING = 0.99
 
@@ -45,6 +48,8 @@ class IdlePivots:
         whose pivots were given up are unexplained for good, which is not what rows that come now leave.
     age : int
         Rows since the last look.
+    patience : int
+        How many times as long as usual to wait for the next look.
     """
 
     worth: np.ndarray | None = None
@@ -53,11 +58,12 @@ class IdlePivots:
     observed: float = 10.0
     left: float = math.inf
     age: int = 0
+    patience: int = 1
 
     def aged(self, rows: int, every: int) -> Self:
-        """Return the same so many rows later, to be looked at again after `every` rows."""
+        """Return the same so many rows later, to be looked at again after `every` rows, or later."""
         age = self.age + rows
-        return replace(self, age=age) if age < every else replace(self, age=age, worth=None)
+        return replace(self, age=age) if age < self.patience * every else replace(self, age=age, worth=None)
 
     def is_past(self, left: float) -> bool:
         """Return whether the last look is out of date for rows of which so much is left: the stream has moved on."""
@@ -71,7 +77,8 @@ class IdlePivots:
     def looked(self, features: Pivots, recent_rows: Rows, losses: Array) -> Self:
         """Look which pivots explain next to nothing of some rows; `losses` (r,) is what they explain of all rows."""
         past, recent = to_host(losses), _explained(features, recent_rows)
-        idle, returned, observed = recent < IDLE * past, self.returned, self.observed
+        idle = recent < IDLE * np.maximum(past, NOTHING * recent.mean())
+        returned, observed = self.returned, self.observed
         if self.idle is not None and self.idle.size == idle.size:
             returned = FADING * returned + float((self.idle & ~idle).sum())
             observed = FADING * observed + float(self.idle.sum())
@@ -87,6 +94,10 @@ class IdlePivots:
             age=0,
         )
 
+    def in_vain(self) -> Self:
+        """Return the same after a look that led to no exchange."""
+        return replace(self, patience=min(2 * self.patience, RAREST))
+
     def with_other_pivots(self, features: Pivots, recent_rows: Rows) -> Self:
         """Return the same after pivots changed, with what is left of the recent rows now."""
         return self if math.isinf(self.left) else replace(self, left=_unexplained(features, recent_rows))
@@ -95,10 +106,11 @@ class IdlePivots:
         """Return the same after these pivots were replaced by rows that are in use."""
         if self.worth is None or self.idle is None:
             return self
-        worth, idle = self.worth.copy(), self.idle.copy()
+        worth, idle, some = self.worth.copy(), self.idle.copy(), np.isfinite(self.worth).any()
         worth[list(pivots)], idle[list(pivots)] = np.inf, False
+        used = some and not np.isfinite(worth).any()
         # Where the idle ones are used up the stream goes on, and others have become idle by now.
-        return replace(self, worth=worth if np.isfinite(worth).any() else None, idle=idle)
+        return replace(self, worth=None if used else worth, idle=idle)
 
 
 def _unexplained(features: Pivots, rows: Rows) -> float:

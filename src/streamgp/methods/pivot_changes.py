@@ -126,7 +126,7 @@ def take_novel(state: S, block: Rows) -> S:
     recent, idle = state.recent_rows, state.idle
     most = float(namespace(block.X).max(state.features.unexplained(block.X, block.F)))
     if idle.is_past(most) or idle.worth is None or idle.worth.size != state.features.rank:
-        idle = idle.looked(state.features, recent, state.losses)
+        idle = idle.looked(state.features, recent, state.losses).in_vain()
     state = replace(state, idle=idle, reviews=state.reviews + 1)
     assert idle.worth is not None
     if not np.isfinite(idle.worth).any():
@@ -140,7 +140,7 @@ def take_novel(state: S, block: Rows) -> S:
         return state
     pivots, rows = [int(j) for j in weak], [newcomers[i] for i in candidates]
     after = exchange(state, pivots, rows, block.count, marginal=True)
-    return rebased(replace(after, idle=idle.exchanged(pivots)))
+    return rebased(replace(after, idle=replace(idle.exchanged(pivots), patience=1)))
 
 
 def admit(state: S, block: Rows, chosen: list[int]) -> S:
