@@ -42,7 +42,9 @@ def test_a_review_takes_as_many_kernel_entries_as_the_formula_says():
         swapped = after.changes - before.changes if after.changes >= before.changes else None
         m = swapped or 0
         window = WINDOW + b  # the block has joined, the oldest rows have not left yet
-        assert entries in {b * r + b * b + m * m + min(window, WINDOW) * m, b * r + b * b}
+        kept, exchanged = b * r + b * b, b * r + b * b + m * m + min(window, WINDOW) * m
+        # The kernel matrix of the pivots is needed where their features are computed from scratch.
+        assert entries in {kept, exchanged, exchanged + r * r}
 
 
 @pytest.mark.parametrize("batch", [10, 50, 99])
