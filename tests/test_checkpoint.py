@@ -172,9 +172,9 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path):
     path = tmp_path / "model"
     StreamingGPRegressor(random_state=0, rank=10).fit(X, y).save(path)
     data = bytearray(path.read_bytes())
-    data[8:12] = struct.pack("<I", 7)
+    data[8:12] = struct.pack("<I", checkpoint.VERSION + 1)
     path.write_bytes(bytes(data))
-    with pytest.raises(CheckpointError, match="format 7"):
+    with pytest.raises(CheckpointError, match=f"format {checkpoint.VERSION + 1}"):
         streamgp.load(path)
 
 

@@ -24,6 +24,7 @@ SPECIFIC = {
     "refactor": (True, ("nrmf",)),
     "basis": (X0[:10], ("rgp",)),
     "mixed_precision": (True, ("pivoted",)),
+    "members": (("gp", "ridge"), ("pivoted",)),
 }
 PAIRS = [(method, name) for method in METHODS for name in SPECIFIC]
 USED = [(method, name) for method, name in PAIRS if method in SPECIFIC[name][1]]

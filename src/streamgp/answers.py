@@ -14,6 +14,8 @@ from .errors import NegativeVarianceWarning, ParameterError
 from .learner import Learner
 from .methods import Prediction, predict_in_chunks
 from .online.answered import NEWEST, AnswerMemory, keys_of
+from .online.calibration import Scores
+from .online.mixture import Said
 from .parameters import check_probability
 
 
@@ -58,12 +60,17 @@ def answer(
     What was answered is added to `memory`, under the ids (m,) of the rows where they are given.
     """
     keys = keys_of(X, ids, NEWEST) if memory is not None and on_host(X) else None
+    said = None
+    # Covariances and the function itself are of the Gaussian process.
+    if learner.mixture is not None and not question.cov and not question.latent:
+        said = learner.mixture.predict(learner.state, X, variance=question.n_arrays > 1)
     found = _predicted(learner, X, question)
-    reply = _told(learner, X, found, question)
+    reply = _told(learner, X, found, question, said)
     if memory is not None and keys is not None:
         told = (found.mean, found.variance, learner.state.noise)
         mean, variance, noise = learner.targets.unscaled(*told, NEWEST)
-        memory.add(keys, mean, variance, noise, rows=learner.rows_seen)
+        members = None if said is None else learner.targets.unscaled_members(said.table()[NEWEST])
+        memory.add(keys, mean, variance, noise, members, rows=learner.rows_seen)
     return reply
 
 
@@ -90,26 +97,35 @@ def _predicted(learner: Learner, X: Array, question: Question) -> Prediction:
     return Prediction(found.mean, _clipped(learner, X, found.variance))
 
 
-def _told(learner: Learner, X: Array, found: Prediction, question: Question) -> Any:
-    """Return the answer in the units and the shape of the targets."""
+def _told(learner: Learner, X: Array, found: Prediction, question: Question, said: Said | None) -> Any:
+    """Return the answer in the units and the shape of the targets: of the mixture where it has `said` something."""
     targets = learner.targets
-    mean = targets.undo_mean(found.mean)
+    center = found.mean if said is None else asarray_like(said.mean, found.mean)
+    mean = targets.undo_mean(center)
     if found.variance is None:
         return mean
-    calibrated = question.calibrated and not question.latent
-    scale = _scale(learner, X, found.mean) if calibrated else None
-    honest = None if scale is None else scale * asarray_like(learner.scores.local.honest, scale)[None, :]
+    calibrated, scores = (
+        question.calibrated and not question.latent,
+        scores_of(learner, mixed=said is not None),
+    )
+    scale = _scale(learner, X, center, scores) if calibrated else None
+    honest = None if scale is None else scale * asarray_like(scores.local.honest, scale)[None, :]
+    if honest is not None and said is not None:
+        trusted = asarray_like(scores.local.trusted, honest)
+        honest = (1.0 - trusted + trusted * honest**2) ** 0.5
     if question.cov:
         each = found.covariance or ()
         if honest is not None:
             each = tuple(c * honest[:, j, None] * honest[None, :, j] for j, c in enumerate(each))
         return mean, targets.undo_covariance(each)
-    variance = found.variance + _noise(learner, question)
+    variance = (
+        found.variance + _noise(learner, question) if said is None else asarray_like(said.variance, center)
+    )
     std = targets.undo_std(variance if honest is None else variance * honest**2)
     if question.interval is None:
         return mean, std
     unit = std if scale is None else targets.undo_std(variance * scale**2)
-    ends = interval_ends(learner, question.interval, calibrated=calibrated)
+    ends = interval_ends(learner, question.interval, calibrated=calibrated, mixed=said is not None)
     # Scores and deviations that are both huge reach past the range of numbers: then to its end.
     xp, largest = namespace(std), float(namespace(std).finfo(std.dtype).max)
     with np.errstate(over="ignore"):
@@ -118,7 +134,14 @@ def _told(learner: Learner, X: Array, found: Prediction, question: Question) -> 
     return (mean, std, lower, upper) if question.std else (mean, lower, upper)
 
 
-def interval_ends(learner: Learner, probability: float, *, calibrated: bool) -> np.ndarray:
+def scores_of(learner: Learner, *, mixed: bool) -> Scores:
+    """Return the scores of the mixture, or of the Gaussian process."""
+    return learner.mixture.scores if mixed and learner.mixture is not None else learner.scores
+
+
+def interval_ends(
+    learner: Learner, probability: float, *, calibrated: bool, mixed: bool = True
+) -> np.ndarray:
     """Return how far below and above the mean an interval reaches, (2, q), in standard deviations times local scale.
 
     While there are too few rows to tune on, n of them, the Gaussian process's own intervals are those of Student's t
@@ -126,13 +149,15 @@ def interval_ends(learner: Learner, probability: float, *, calibrated: bool) -> 
     """
     estimating = learner.first is not None and learner.first.estimating
     freedom = max(learner.rows_seen - 1.0, 1.0) if estimating else math.inf
-    scores = learner.scores if calibrated else learner.scores.emptied()
-    return scores.ends(probability, learner.state.noise, freedom, learner.rows_seen)
+    scores, noise = scores_of(learner, mixed=mixed), learner.state.noise
+    if scores is not learner.scores:
+        noise = 0.0 * noise  # part of the variance of each member
+    scores = scores if calibrated else scores.emptied()
+    return scores.ends(probability, noise, freedom, learner.rows_seen)
 
 
-def _scale(learner: Learner, X: Array, means: Array) -> Array | None:
+def _scale(learner: Learner, X: Array, means: Array, scores: Scores) -> Array | None:
     """Return the local scale (m, q) at the rows X (m, d) with predicted means (m, q); None where it is 1 everywhere."""
-    scores = learner.scores
     if not scores.local.chosen.any():
         return None
     found = scores.local.at(learner.state.kernel, X, means, scores.sizes)

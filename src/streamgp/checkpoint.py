@@ -41,11 +41,11 @@ from .methods import (
     weighted,
 )
 from .methods.base import Recent
-from .online import answered, calibration, first, history, local, outliers
+from .online import answered, calibration, first, history, local, members, mixture, outliers
 from .tuning import reservoir, schedule
 
 MAGIC = b"STREAMGP"
-VERSION = 6
+VERSION = 7
 _HEAD = struct.Struct("<8sI32sQ")
 
 # Every class that a file may name.
@@ -54,7 +54,7 @@ _CLASSES: dict[str, type] = {
     for cls in (
         Learner, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores, local.LocalScale,
-        answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
+        mixture.Mixture, members.FadingRidge, members.Level, answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         outliers.Waiting, idle.IdlePivots, adaptation.Adaptation, ahead.Looks,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, panels.Chain, panels.Panel, recursive.RecursiveState,

@@ -35,7 +35,8 @@ def adapted(learner: L, state: State, n: int, lag: int) -> L:
     if after is state or kept == 1.0:
         return replace(learner, state=after)
     sample, schedule = learner.sample.faded(kept, recent), learner.schedule.faded(kept, rows)
-    return replace(learner, state=after, sample=sample, schedule=schedule)
+    mixture = learner.mixture and learner.mixture.forgotten(kept)
+    return replace(learner, state=after, sample=sample, schedule=schedule, mixture=mixture)
 
 
 def has_changed(before: Learner, after: Learner) -> bool:
@@ -59,6 +60,7 @@ def _at_new_level(learner: L, state: State, jump: levels.Jump) -> L:
         targets=learner.targets.moved(jump.shift),
         sample=learner.sample.without(rows.X, rows.y),
         scores=learner.scores.without_last(rows.count),
+        mixture=learner.mixture and learner.mixture.jumped(jump.shift, rows.X, rows.y),
     )
 
 
@@ -72,4 +74,5 @@ def centred(learner: L) -> L:
         return learner
     scores = replace(learner.scores, local=learner.scores.local.moved(shift))
     targets, sample = learner.targets.moved(shift), learner.sample.moved(shift)
-    return replace(learner, state=state, sample=sample, scores=scores, targets=targets)
+    mixture = learner.mixture and learner.mixture.moved(shift)
+    return replace(learner, state=state, sample=sample, scores=scores, targets=targets, mixture=mixture)

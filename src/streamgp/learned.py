@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import Array, asarray_like, copied, one_blas_thread
-from .answers import interval_ends
+from .answers import interval_ends, scores_of
 from .kernels import Kernel
 from .learner import Learner
 from .methods.split import label_counts
@@ -114,6 +114,18 @@ class LearnedAttributes:
         return self.learner_.schedule.seconds
 
     @property
+    def members_(self) -> dict[str, Any]:
+        """The members of the panel and their weights in the mean: numbers where targets are (n,), else (q,)."""
+        learner = self.learner_
+        names, mixture = learner.settings.panel, learner.mixture
+        if mixture is None:
+            weights = np.array([[float(name == "gp")] * learner.targets.n_outputs for name in names])
+        else:
+            weights = mixture.weights
+        one = learner.targets.one_dimensional
+        return {name: float(w[0]) if one else w.copy() for name, w in zip(names, weights, strict=True)}
+
+    @property
     def refused_(self) -> np.ndarray:
         """Which rows of the last batch the guard refused, shape (b,); empty without a guard."""
         return self.learner_.outliers.refused
@@ -151,7 +163,7 @@ class LearnedAttributes:
         learner = self.learner_
         check_probability("probability", probability)
         half = interval_ends(learner, probability, calibrated=calibrated).mean(axis=0)
-        honest = learner.scores.local.honest if calibrated else 1.0
+        honest = scores_of(learner, mixed=True).local.honest if calibrated else 1.0
         return learner.targets.per_output(asarray_like(half / honest, learner.targets.scale))
 
     def log_evidence(self) -> float:

@@ -15,8 +15,11 @@ from ._arrays import (
     copied,
     is_foreign,
     joined,
+    namespace,
+    on_host,
     one_blas_thread,
     settle,
+    to_host,
     zeros,
 )
 from .checks import Batch, Columns
@@ -31,6 +34,7 @@ from .online.answered import Late
 from .online.calibration import Scores
 from .online.first import FirstRows
 from .online.history import Ledger, Repeats
+from .online.mixture import Mixture
 from .online.outliers import Outliers
 from .online.suspects import ROUNDS
 from .parameters import AUTO, MERGEABLE, Settings
@@ -73,6 +77,8 @@ class Learner:
     rows_seen, batches : int
     unlabelled : int
         Rows without any label, which were not learned.
+    mixture : Mixture or None
+        The panel, of which the state is the first member; None where the state is alone.
     """
 
     settings: Settings
@@ -90,6 +96,7 @@ class Learner:
     rows_seen: int
     batches: int
     unlabelled: int = 0
+    mixture: Mixture | None = None
 
     # The loop
 
@@ -134,7 +141,15 @@ class Learner:
             tuned = replace(tuned, state=learn(learner.state, X, z))
         if due and on_statistics:
             tuned = tuned._tuned(None, 0, tuned.sample)
-        return tuned._scored_again(X, z, fresh)
+        return tuned._with_panel(X, z)._scored_again(X, z, fresh)
+
+    def _with_panel(self, X: Array, z: Array) -> Self:
+        """Return the learner with the members of the panel, which have learned the first rows X (n, d), z (n, q)."""
+        names = self.settings.panel
+        if len(names) == 1 or not on_host(X):
+            return self
+        scores = Scores.none(X.shape[1], z.shape[1], np.zeros((0, z.shape[1])))
+        return replace(self, mixture=Mixture.begun(names, X, without_gaps(to_host(z)), scores))
 
     def update(self, batch: Batch, late: Late | None = None) -> Learner:
         """Test, then train: score each row by the prediction made before it, then learn it.
@@ -166,6 +181,7 @@ class Learner:
             ahead = ahead if on_statistics else ahead._tuned(ahead.state.retuned, X.shape[0], self.sample)
             z = z if ahead.targets is self.targets else ahead.targets.apply(batch.y)
         state = learn(ahead.state, X, z)
+        ahead = ahead._with_members(self.mixture if changed else ahead.mixture, X, z, fresh)
         settle()
         if not due:
             # A device works on the rows while the host samples them.
@@ -184,9 +200,20 @@ class Learner:
             return replace(self, repeats=Repeats(copied(X[-1:, :]))), None
         repeats, fresh = self.repeats.after(X, self.rows_seen)
         # Such a batch changes the model too much for old scores: only those of this batch are kept.
-        before = self.scores.emptied() if self._batch_dominates(X, fresh) else self.scores
+        before, mixture = self.scores, self.mixture
+        if self._batch_dominates(X, fresh):
+            before, mixture = before.emptied(), mixture and mixture.unscored()
         scores = calibration.score_ahead(before, self.state, X, z, fresh, late)
-        return replace(self, repeats=repeats, scores=scores), fresh
+        mixture = mixture and mixture.scored(self.state, X, z, fresh, late)
+        return replace(self, repeats=repeats, scores=scores, mixture=mixture), fresh
+
+    def _with_members(self, mixture: Mixture | None, X: Array, z: Array, fresh: Array | None) -> Self:
+        """Return the learner with a mixture whose members have learned the rows X (b, d), z (b, q), repeats left out."""
+        if mixture is None:
+            return self
+        if fresh is not None:
+            X, z = (namespace(v).take(v, fresh, axis=0) for v in (X, z))
+        return replace(self, mixture=mixture.update(X, z) if X.shape[0] else mixture)
 
     def _batch_dominates(self, X: Array, fresh: Array | None) -> bool:
         """Return whether a batch has at least as many new rows as all batches before it."""
@@ -200,6 +227,7 @@ class Learner:
         return replace(
             self,
             state=self.state if forgetting == 1 else forgotten(self.state, forgetting),
+            mixture=self.mixture if forgetting == 1 else self.mixture and self.mixture.forgotten(forgetting),
             schedule=self.schedule.stepped(forgetting),
             ledger=self.ledger.add(batch.X, batch.y),
             outliers=outliers,
@@ -264,9 +292,10 @@ class Learner:
                 last = self.schedule.tunings + 1 >= self.settings.initial_batches
                 fix = self.settings.tune == "hybrid" and last
                 state, tuned = tune_weights(self.state, sample, kind, search, fix=fix)
-        factors, targets = tuned.factors, self.targets
+        factors, targets, mixture = tuned.factors, self.targets, self.mixture
         if factors is not None:
             targets, sample = targets.rescaled(factors), sample.rescaled(factors)
+            mixture = mixture and mixture.rescaled(factors)
         if tuned.verdict == TAKEN and scores.count:
             X = asarray_like(sample_before.X, self.like)
             y = asarray_like(sample_before.y, self.targets.scale)
@@ -275,7 +304,8 @@ class Learner:
             scores = calibration.rescaled(scores, old, new, factors)
         known, seconds = self.state.count + coming, time.perf_counter() - began
         schedule = self.schedule.after(tuned, self.rows_seen, known, seconds)
-        return replace(self, state=state, schedule=schedule, scores=scores, targets=targets, sample=sample)
+        changed = replace(self, state=state, schedule=schedule, scores=scores, targets=targets)
+        return replace(changed, sample=sample, mixture=mixture)
 
     @property
     def inducing_points(self) -> Array:
@@ -297,7 +327,9 @@ class Learner:
         tuned = state.kernel.theta.size + 1 if self.settings.tune != "none" else 0
         correction = (1.0 - min(tuned / min(self.rows_seen, SAMPLE), 0.5)) ** -0.5
         scores = calibration.score_left_out(self.scores, state, X, z, at, correction)
-        return replace(self, scores=calibration.larger(self.scores, scores, state.noise))
+        scores = calibration.larger(self.scores, scores, state.noise)
+        mixture = self.mixture and self.mixture.scored_left_out(state, X, z, at)
+        return replace(self, scores=scores, mixture=mixture)
 
     def mergeable(self) -> MergeableState:
         """Return the state as one whose statistics can be merged, subtracted and forgotten, or raise InputError."""

@@ -40,7 +40,11 @@ def unlearned(learner: Learner, batch: Batch) -> Learner:
         ledger=ledger,
         repeats=Repeats(),
     )
-    return _judged_again(after)
+    judged, mixture = _judged_again(after), learner.mixture
+    if mixture is None:
+        return judged
+    mixture = mixture.without(batch.X, z, judged.state, state.last_rows or (batch.X[:0], z[:0]))
+    return replace(judged, mixture=mixture)
 
 
 def _judged_again(learner: Learner) -> Learner:
@@ -76,7 +80,10 @@ def merged(learner: Learner, other: Learner) -> Learner:
     if factors is not None and (factors != 1).any():
         scores = other.scores.retuned(factors, factors**2, factors**2)
         sample = other.sample.rescaled(factors)
-        other = replace(other, state=other.state.rescaled(factors), sample=sample, scores=scores)
+        mixture = other.mixture and other.mixture.rescaled(factors)
+        other = replace(
+            other, state=other.state.rescaled(factors), sample=sample, scores=scores, mixture=mixture
+        )
     mine, theirs = learner.mergeable(), other.mergeable()
     if theirs.kernel != mine.kernel:
         theirs = theirs.retuned(mine.kernel, mine.noise)
@@ -90,6 +97,7 @@ def merged(learner: Learner, other: Learner) -> Learner:
         scores=learner.scores.merge(other.scores),
         ledger=learner.ledger.merge(other.ledger),
         repeats=Repeats(),
+        mixture=learner.mixture and other.mixture and learner.mixture.merge(other.mixture),
     )
 
 

@@ -22,6 +22,8 @@ AUTO = "auto"
 SPECTRAL = ("srmf", "brmf")
 MODES = ("doubling", "initial", "hybrid", "continuous", "none")
 OBJECTIVES = ("evidence", "loo", "training_error")
+# Members of the panel; the Gaussian process is always one of them.
+MEMBERS = ("gp", "ridge", "ridge_recent", "level")
 # The mode of a stream that only keeps a sample: it is tuned when it is merged into another. Not for users.
 LATER = "later"
 # A batch that is far longer than `memory_rows` leaves so much of the past: nothing, in numbers whose logarithm exists.
@@ -66,6 +68,11 @@ def _is_none(value: Any) -> bool:
 
 def _at_least_one(value: Any) -> bool:
     return is_real(value) and 1 <= value < np.inf
+
+
+def _are_members(value: Any) -> bool:
+    named = isinstance(value, tuple | list) and all(isinstance(v, str) and v in MEMBERS for v in value)
+    return named and "gp" in value and len(set(value)) == len(value)
 
 
 def _is_anything(value: Any) -> bool:
@@ -135,6 +142,12 @@ class Settings:
         "'auto', a number of deviations above 0, such as 10, or None",
     )
     mixed_precision: bool = _parameter(False, _is_flag, "True or False", ("pivoted",))
+    members: str | tuple[str, ...] = _parameter(
+        AUTO,
+        _either(_one_of(AUTO), _are_members),
+        f"'auto', or names among {', '.join(MEMBERS)}, 'gp' among them, such as ('gp', 'ridge')",
+        ("pivoted",),
+    )
     seed: int = 0
 
     @classmethod
@@ -166,6 +179,20 @@ class Settings:
         return max(math.exp(-rows / self.memory_rows), LEAST_RATE)
 
     @property
+    def panel(self) -> tuple[str, ...]:
+        """The names of the members of the panel, the Gaussian process first."""
+        if self.method != "pivoted":
+            return ("gp",)
+        if self.members != AUTO:
+            return ("gp", *(name for name in MEMBERS[1:] if name in self.members))
+        # Where a kernel was given, it is the user's model that is wanted.
+        return (
+            MEMBERS
+            if self.kernel is None or (isinstance(self.kernel, str) and self.kernel == AUTO)
+            else ("gp",)
+        )
+
+    @property
     def most_features(self) -> int:
         """The most features that are kept."""
         return self.max_rank if self.rank == "auto" else int(self.rank)
@@ -186,8 +213,11 @@ def check_parameters(gp: Any) -> None:
         raise ParameterError(f"rank='auto' is used by method='pivoted', not by {gp.method!r}; give a number")
     for name, declared in DECLARED.items():
         value, methods = getattr(gp, name), declared.metadata["methods"]
-        remembers = name == "forgetting" and _equals(value, 1)  # what every other method does
-        if gp.method not in methods and not _equals(value, declared.default) and not remembers:
+        # What every other method does.
+        plain = (name == "forgetting" and _equals(value, 1)) or (
+            name == "members" and value in (("gp",), ["gp"])
+        )
+        if gp.method not in methods and not _equals(value, declared.default) and not plain:
             used = " or ".join(repr(m) for m in methods)
             raise ParameterError(
                 f"{name}={_short(value)} is used by method={used}, not by {gp.method!r}; leave it at "

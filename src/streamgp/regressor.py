@@ -87,6 +87,11 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
     mixed_precision : bool
         For float32 data, sum the products of a batch in float32 and only the batches in float64 (pivoted). Slightly
         faster on a GPU whose tensor cores are allowed for float32; the noise must stay above their rounding.
+    members : "auto" or sequence of str
+        The panel of models whose predictions are mixed by what each predicted before (pivoted): "gp", the Gaussian
+        process of all other arguments, always; "ridge", a linear regression on all rows; "ridge_recent", one of the
+        last 1,000; "level", the last targets. "auto": all of them, or "gp" alone where a kernel is given. Covariances,
+        samples, latent spreads and the log evidence are those of "gp".
     random_state : int, RandomState or None
         Seeds every draw; an int makes runs repeat exactly.
 
@@ -142,6 +147,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         basis: Any = None,
         guard: float | Literal["auto"] | None = "auto",
         mixed_precision: bool = False,
+        members: str | Sequence[str] = "auto",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -163,6 +169,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         self.basis = basis
         self.guard = guard
         self.mixed_precision = mixed_precision
+        self.members = members
         self.random_state = random_state
 
     # Learning
@@ -213,7 +220,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         seed_of(self.random_state)
         self._learner = learner
         # After the learner: a thread that reads it before the learner has no answers of other outputs.
-        self._answered = AnswerMemory(Answers.none(learner.targets.n_outputs))
+        panel = len(learner.settings.panel)
+        self._answered = AnswerMemory(Answers.none(learner.targets.n_outputs, panel + 1 if panel > 1 else 0))
 
     def learn_streams(self, streams: Sequence[tuple[Any, Any]]) -> Self:
         """Let each worker of a Dask cluster learn a stream of its own, then merge what all learned (pivoted, rgp).

@@ -86,6 +86,16 @@ class TargetScaling:
         said = np.full(told.shape, np.nan) if variance is None else to_host(variance)[rows]
         return told * scale + to_host(self.offset), said * scale**2, (0.0 * said + noise) * scale**2
 
+    def scaled_members(self, members: np.ndarray) -> np.ndarray:
+        """Return means and variances (n, 2, k, q) of targets in the units of the model."""
+        offset, scale = to_host(self.offset), to_host(self.scale)
+        return np.stack([(members[:, 0] - offset) / scale, members[:, 1] / scale**2], axis=1)
+
+    def unscaled_members(self, members: np.ndarray) -> np.ndarray:
+        """Return means and variances (n, 2, k, q) of the model in the units of the targets."""
+        offset, scale = to_host(self.offset), to_host(self.scale)
+        return np.stack([members[:, 0] * scale + offset, members[:, 1] * scale**2], axis=1)
+
     def undo_mean(self, mean: Array) -> Array:
         """Return means (m, q) in the units and shape of the targets."""
         return self._shaped(mean * self.scale[None, :] + self.offset[None, :])

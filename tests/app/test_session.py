@@ -175,7 +175,7 @@ def test_a_delayed_label_is_learned_so_many_lines_later(tmp_path, delay):
     more = ("--output", tmp_path / "o.csv", "--save", tmp_path / "m")
     outcome = run(tmp_path / "t.csv", "--target", "y", "--rank", 30, "--batch", 20, "--delay", delay, *more)
     assert outcome.exit_code == 0, outcome.output
-    gp, done = streamgp.StreamingGPRegressor("squared_exponential", rank=30, random_state=0), 0
+    gp, done = streamgp.StreamingGPRegressor(rank=30, random_state=0), 0
     for i in range(0, 400, 20):
         if done:
             gp.predict(X[i : i + 20], return_std=True)

@@ -71,7 +71,7 @@ def test_rescaled_means_are_multiplied_and_variances_stay(given, kernel):
 )
 def test_a_rescaled_learner_gives_the_same_means_and_calibrated_intervals(given):
     X, y = wave(330, q=2)
-    gp = StreamingGPRegressor(random_state=0, **given)
+    gp = StreamingGPRegressor(random_state=0, members=("gp",), **given)
     for i in range(0, 330, 60):
         gp.partial_fit(X[i : i + 60], y[i : i + 60])
     new, factors = wave(20, seed=1)[0], np.array([0.03, 20.0])

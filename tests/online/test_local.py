@@ -44,9 +44,8 @@ def test_quiet_and_loud_places_are_covered_alike(method, d, seed):
     middle = np.abs(np.abs(X[:, 0]) - 1) < 0.5
     assert 0.7 < np.median(std[middle & ~quiet]) / 0.5 < 1.3
     assert np.median(std[middle & quiet]) < 0.15
-    plain = answered(
-        StreamingGPRegressor(**used_by(method, rank=50), random_state=0), *halves(1000, d), calibrated=False
-    )[1]
+    alone = StreamingGPRegressor(**used_by(method, rank=50), members=("gp",), random_state=0)
+    plain = answered(alone, *halves(1000, d), calibrated=False)[1]
     assert plain.max() < 1.5 * plain[-500:].min()
 
 
@@ -108,7 +107,7 @@ def test_each_output_has_its_own_scale():
 @pytest.mark.parametrize("q", [None, 2])
 def test_std_interval_factor_and_covariance_agree_where_scales_are_in_use(q):
     X, y = halves(1500, 1)
-    gp = StreamingGPRegressor(rank=50, random_state=0)
+    gp = StreamingGPRegressor(rank=50, members=("gp",), random_state=0)
     answered(gp, X, y if q is None else np.column_stack([y, 2 * y]), batch=50)
     assert gp.learner_.scores.local.chosen.all()
     _, std, low, high = gp.predict(X[:40], return_std=True, return_interval=0.8)

@@ -96,7 +96,11 @@ def update(learner: Learner, X: Any, y: Any) -> Learner:
         summary = _summary(client, learner, partitions)
     state, rate = learner.mergeable(), settings.rate(round(summary.statistics.count))
     state = state if rate == 1 else state.forget(rate)
-    return _finished(replace(learner, state=state), sample, summary, summary.merge(state.total()))
+    mixture = learner.mixture
+    if mixture is not None:  # the other members learn the sample
+        mixture = mixture.forgotten(rate).update(sample.X, learner.targets.apply(sample.y))
+    learner = replace(learner, state=state, mixture=mixture)
+    return _finished(learner, sample, summary, summary.merge(state.total()))
 
 
 def _finished(learner: Learner, sample: Batch, new: Summary, total: Summary) -> Learner:
@@ -183,7 +187,10 @@ def _summary(client: Any, learner: Learner, partitions: Partitions) -> Summary:
 def _light(learner: Learner) -> Learner:
     """Return a learner without what tasks do not need."""
     state = learner.mergeable().emptied()
-    return replace(learner, state=state, sample=learner.sample.cleared(), ledger=Ledger.empty())
+    mixture = learner.mixture and learner.mixture.blank()
+    return replace(
+        learner, state=state, sample=learner.sample.cleared(), ledger=Ledger.empty(), mixture=mixture
+    )
 
 
 # Predicting

@@ -76,7 +76,7 @@ class Looks:
         return type(self)(FADING * self.count + 1.0, sums, squares)
 
     def best(self, lasting: float = 1.0) -> int:
-        """Return the choice whose error is lowest by a standard error: the first unless another is clearly better.
+        """Return the choice whose error is lowest by two standard errors: the first unless another is clearly better.
 
         Errors are alike over `lasting` rows, so that a window is as uncertain as one of so many times fewer rows.
         """
@@ -84,4 +84,4 @@ class Looks:
         spread = np.maximum(self.squares / self.count - mean**2, 0.0)
         uncertain = np.sqrt((spread + UNCERTAIN**2 * lasting) / self.count)
         uncertain[0] = 0.0
-        return int(np.argmin(mean + uncertain))
+        return int(np.argmin(mean + 2.0 * uncertain))

@@ -313,6 +313,11 @@ class MergeableState(StatisticsState):
     def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
         """Return the state that has learned the rows of a summary; X (m, d) and y (m, q) are some of them."""
 
+    @property
+    def last_rows(self) -> tuple[Array, Array] | None:
+        """The last rows learned, X (n, d) and y (n, q), as far as they are kept; None where none is."""
+        return None
+
     def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
         """See State; of the rows that are given, where none is kept. Their places are not needed."""
         return self.left_out(X, y, index([], X))

@@ -120,6 +120,13 @@ class PivotState(MergeableState):
         """The rows that a pivot must explain to be in use: of the window, the last `max_rank`."""
         return self.window.last(self.config.max_rank)
 
+    @property
+    def last_rows(self) -> tuple[Array, Array] | None:
+        """See MergeableState; without rows that were unlearned."""
+        window = self.folded.window
+        rows = window.at(np.flatnonzero(to_host(window.weights) > 0).tolist())
+        return (rows.X, rows.y) if rows.count else None
+
     @cached_property
     def folded(self) -> Self:
         """The state without pending rows."""

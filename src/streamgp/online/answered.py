@@ -36,6 +36,8 @@ class Answers:
         Fingerprints of the rows or of their ids.
     mean, variance, noise : (n, q)
         The variance is that of the function; variance and noise are NaN where only the mean was asked for.
+    members : (n, 2, k, q)
+        What each member of the panel said, and the mixture; k = 0 without a panel.
     rows : (n,) of int64
         How many rows the model that answered had learned.
     numbers : (n,) of int64
@@ -46,14 +48,16 @@ class Answers:
     mean: np.ndarray
     variance: np.ndarray
     noise: np.ndarray
+    members: np.ndarray
     rows: np.ndarray
     numbers: np.ndarray
 
     @classmethod
-    def none(cls, n_outputs: int) -> Self:
-        """Return no answers."""
+    def none(cls, n_outputs: int, n_members: int = 0) -> Self:
+        """Return no answers, of so many members of a panel."""
         count, table = np.empty(0, dtype=np.int64), np.empty((0, n_outputs))
-        return cls(np.empty(0, dtype=np.uint64), table, table, table, count, count)
+        members = np.empty((0, 2, n_members, n_outputs))
+        return cls(np.empty(0, dtype=np.uint64), table, table, table, members, count, count)
 
     @property
     def complete(self) -> np.ndarray:
@@ -95,6 +99,8 @@ class Late:
         Which rows these are; for the others the rest means nothing.
     mean, variance, noise : (b, q)
         In the units of the targets; NaN where not asked for.
+    members : (b, 2, k, q)
+        What each member of the panel said, and the mixture.
     lag : (b,)
         Rows learned since the answer.
     """
@@ -103,6 +109,7 @@ class Late:
     mean: np.ndarray
     variance: np.ndarray
     noise: np.ndarray
+    members: np.ndarray
     lag: np.ndarray
 
     @property
@@ -133,6 +140,7 @@ class Late:
             targets.scaled(mean),
             targets.scaled_variance(variance),
             targets.scaled_variance(noise),
+            targets.scaled_members(self.members),
             asarray_like(self.lag, targets.scale),
         )
 
@@ -168,14 +176,23 @@ class AnswerMemory:
             self._waiting = []
 
     def add(
-        self, keys: np.ndarray, mean: np.ndarray, variance: np.ndarray, noise: np.ndarray, *, rows: int
+        self,
+        keys: np.ndarray,
+        mean: np.ndarray,
+        variance: np.ndarray,
+        noise: np.ndarray,
+        members: np.ndarray | None = None,
+        *,
+        rows: int,
     ) -> None:
         """Remember answers to the rows with the keys (m,) by a model that had learned so many rows.
 
-        mean, variance and noise are (m, q). Of answers that one model gives to a row more than once, one is kept, with
+        mean, variance and noise are (m, q), members (m, 2, k, q). Of answers that one model gives to a row more than once, one is kept, with
         a variance if it was asked for.
         """
-        new = Answers(keys, mean, variance, noise, np.full(keys.size, rows), np.arange(keys.size))
+        if members is None:
+            members = np.full((keys.size, *self._kept.members.shape[1:]), np.nan)
+        new = Answers(keys, mean, variance, noise, members, np.full(keys.size, rows), np.arange(keys.size))
         with writing(self):
             if rows != self._by or len(self._said) > ANSWERS_KEPT:
                 self._by, self._said = rows, {}
@@ -205,7 +222,7 @@ class AnswerMemory:
         found = kept.take(at)
         lag = np.where(at >= 0, rows - found.rows, 0)
         known = lag != 0
-        late = Late(known, found.mean, found.variance, found.noise, np.maximum(lag, 0))
+        late = Late(known, found.mean, found.variance, found.noise, found.members, np.maximum(lag, 0))
         return late if known.any() else None, found.numbers[at >= 0]
 
     def drop(self, numbers: np.ndarray) -> None:

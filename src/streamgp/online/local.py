@@ -36,6 +36,9 @@ CAUTIOUS, SHARP = 10.0, 1.0
 CLEARLY = 30.0
 # The age in rows at which the weight of a log density, and of a squared score, is 1/e.
 MEMORY = 1000.0
+# Share of a gain that counts where standard deviations are scaled: these must be right about rare errors, too, which
+# may be far larger than any seen. 1,000 rows tell as much of them as ten.
+RARE = 0.01
 # Scores count as at most this many times their mean: one outlier must not scale a neighbourhood.
 LARGEST = 5.0
 # Rows scaled together: bounds memory.
@@ -147,6 +150,12 @@ class LocalScale:
     def honest(self) -> np.ndarray:
         """What the scale in use is multiplied by for a standard deviation that is right on average; (q,)."""
         return np.asarray(np.sqrt(np.take_along_axis(self.squares, self.chosen[:, None], axis=1)[:, 0]))
+
+    @property
+    def trusted(self) -> np.ndarray:
+        """How far the scale in use is trusted in standard deviations, from 0 to 1, (q,)."""
+        gain = np.take_along_axis(self.gains, self.chosen[:, None], axis=1)[:, 0] - self.gains[:, 0]
+        return np.asarray(np.where(self.chosen > 0, 1.0 / (1.0 + np.exp(-RARE * gain)), 0.0))
 
     def at(self, kernel: Kernel, X: Array, means: Array, sizes: np.ndarray) -> np.ndarray | None:
         """Return λ at the rows X (m, d) with predicted means (m, q); None where it is 1 everywhere.

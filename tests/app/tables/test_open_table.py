@@ -9,7 +9,7 @@ from app.helpers import random_rows, read_rows, run, write_formats
 def test_every_format_gives_the_predictions_of_the_library(tmp_path):
     X, y = random_rows(300)
     X, y = X.round(6), y.round(6)
-    gp = streamgp.StreamingGPRegressor("squared_exponential", rank=40, random_state=3)
+    gp = streamgp.StreamingGPRegressor(rank=40, random_state=3)
     expected = []
     for i in range(0, 300, 80):
         if i:
