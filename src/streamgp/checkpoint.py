@@ -54,7 +54,8 @@ _CLASSES: dict[str, type] = {
     for cls in (
         Learner, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores, local.LocalScale,
-        mixture.Mixture, members.FadingRidge, members.Level, answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
+        mixture.Mixture, members.FadingRidge, members.Level,
+        answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         outliers.Waiting, idle.IdlePivots, adaptation.Adaptation, ahead.Looks,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, panels.Chain, panels.Panel, recursive.RecursiveState,

@@ -208,7 +208,7 @@ class Learner:
         return replace(self, repeats=repeats, scores=scores, mixture=mixture), fresh
 
     def _with_members(self, mixture: Mixture | None, X: Array, z: Array, fresh: Array | None) -> Self:
-        """Return the learner with a mixture whose members have learned the rows X (b, d), z (b, q), repeats left out."""
+        """Return the learner with a mixture whose members have learned the rows X (b, d), z (b, q), but no repeats."""
         if mixture is None:
             return self
         if fresh is not None:

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from streamgp.online.members import LEVEL_MEMORY, Level, FadingRidge
+from streamgp.online.members import LEVEL_MEMORY, FadingRidge, Level
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 5)) * np.array([1.0, 1e-6, 1e6, 3.0, 1.0]) + np.array(

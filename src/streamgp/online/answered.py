@@ -187,8 +187,8 @@ class AnswerMemory:
     ) -> None:
         """Remember answers to the rows with the keys (m,) by a model that had learned so many rows.
 
-        mean, variance and noise are (m, q), members (m, 2, k, q). Of answers that one model gives to a row more than once, one is kept, with
-        a variance if it was asked for.
+        mean, variance and noise are (m, q), members (m, 2, k, q). Of answers that one model gives to a row more than
+        once, one is kept, with a variance if it was asked for.
         """
         if members is None:
             members = np.full((keys.size, *self._kept.members.shape[1:]), np.nan)

@@ -122,7 +122,7 @@ class FadingRidge(Member):
 
     def _standardised(self, X: np.ndarray) -> np.ndarray:
         t = (X / self.unit - self.mean[: self.n_features]) / self._deviation
-        return np.clip(t, -FARTHEST, FARTHEST)
+        return np.asarray(np.clip(t, -FARTHEST, FARTHEST))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """See Member; O(m d q), and O(d³) after an update."""
@@ -146,7 +146,7 @@ class FadingRidge(Member):
 
     def _rows(self, X: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return features in their units beside targets, (b, d + q)."""
-        return np.clip(np.column_stack([X / self.unit, z]), -LARGEST, LARGEST)
+        return np.asarray(np.clip(np.column_stack([X / self.unit, z]), -LARGEST, LARGEST))
 
     def _joined(self, rate: float, count: float, mean: np.ndarray, scatter: np.ndarray) -> Self:
         """Return these moments, faded by `rate`, and others together."""

@@ -25,7 +25,7 @@ from ..methods import State, predict_in_chunks
 from .answered import Late
 from .calibration import SCORED, Scores, larger
 from .local import Place
-from .members import Level, FadingRidge, Member
+from .members import FadingRidge, Level, Member
 
 # Learning rates: of squared errors over a typical one, and of log densities. Small ones average members that are about
 # as good as each other, whose errors partly cancel.
