@@ -53,7 +53,7 @@ axes.legend(ncols=3, loc="upper left")
 # --------------------
 #
 # Ten rows at a time, a fifth of a second of motion: the torques of the next ten rows are predicted, the arm moves, the
-# sensors measure them. With default arguments the past is given up when the last rows contradict it; with
+# sensors measure them. A Gaussian process alone gives up the past when the last rows contradict it; with
 # ``forgetting=1.0``, which keeps everything, the first minute outweighs the load for a long time. When half of the
 # effective rows are new, length-scales and noise are tuned again: friction depends on velocities, the load on
 # positions.
@@ -73,9 +73,10 @@ def follow(gp, targets, batch=10):
     return *(np.concatenate(part) for part in zip(*predictions, strict=True)), np.array(took)
 
 
-learned = StreamingGPRegressor(rank=200, random_state=0)
+alone = {"rank": 200, "members": ("gp",), "random_state": 0}
+learned = StreamingGPRegressor(**alone)
 mean, low, high, took = follow(learned, unknown)
-mean_of_keeper, *_ = follow(StreamingGPRegressor(rank=200, forgetting=1.0, random_state=0), unknown)
+mean_of_keeper, *_ = follow(StreamingGPRegressor(**alone, forgetting=1.0), unknown)
 
 figure, panels = plt.subplots(1, 3, figsize=(9, 3.4))
 moments = {2: "the first seconds", 60: "the load is picked up", 100: "forty seconds later"}

@@ -44,6 +44,8 @@ LEFT_OUT_ROWS = 100.0
 LARGEST, LARGEST_RATIO = 1.0 / ETA, 25.0
 # No variance is below this share of a typical squared error, or of a squared error over a variance.
 LEAST = 1e-12
+# Errors may be suddenly large if one is beyond so many deviations.
+SURPRISING = 3.0
 # Errors below this, in deviations of the targets, are rounding.
 NOTHING = 1e-9
 # The memory of a ridge regression that fades, in rows.
@@ -96,6 +98,8 @@ class Mixture:
         Rows in these means.
     scores : Scores
         What intervals of the mixture are calibrated on.
+    calm : Mixture or None
+        While errors are suddenly far larger: the mixture before they were.
     """
 
     names: tuple[str, ...]
@@ -106,6 +110,7 @@ class Mixture:
     ratios: np.ndarray
     count: np.ndarray
     scores: Scores
+    calm: Mixture | None = None
 
     @classmethod
     def begun(cls, names: tuple[str, ...], X: np.ndarray, z: np.ndarray, scores: Scores) -> Self:
@@ -176,7 +181,10 @@ class Mixture:
         units = np.einsum(
             "kq,kq->q", np.exp(after.by_density), after.ratios / np.maximum(self.ratios, 1e-300)
         )
-        return replace(after, scores=replace(scores, variances=scores.variances * units))
+        after = replace(after, scores=replace(scores, variances=scores.variances * units), calm=None)
+        if not (np.abs(error) > SURPRISING * np.sqrt(said.variance)).any() and self.calm is None:
+            return after
+        return replace(after, calm=self.calm or self) if scores.suddenly_large else after
 
     def unscored(self) -> Self:
         """Return the mixture without scores to calibrate on."""
@@ -278,25 +286,30 @@ class Mixture:
         ratios[0] = self.ratios[0]  # the variance of the Gaussian process is rescaled with its state
         return replace(
             self,
+            calm=self.calm and self.calm.rescaled(factors),
             members=tuple(member.rescaled(factors) for member in self.members),
             squares=self.squares * factors**2,
             ratios=ratios,
             scores=self.scores.retuned(factors, factors**2, factors**2),
         )
 
-    def jumped(self, shift: np.ndarray, X: Array, z: Array) -> Self:
+    def jumped(self, shift: np.ndarray, X: Array, z: Array) -> Mixture:
         """Return the mixture of a stream that is followed to a level higher by `shift` (q,).
 
         Its last rows, X (n, d) and z (n, q), were learned before this was known.
         """
         X, z = _host(X), _host(z)
         members = tuple(member.jumped(shift, X, z) for member in self.members)
+        if self.calm is not None:
+            return replace(self.calm, members=members)
         return replace(self, members=members, scores=self.scores.without_last(X.shape[0]))
 
     def moved(self, shift: np.ndarray) -> Self:
         """Return the mixture for targets that are smaller by `shift` (q,)."""
         scores = replace(self.scores, local=self.scores.local.moved(shift))
-        return replace(self, members=tuple(member.moved(shift) for member in self.members), scores=scores)
+        calm = self.calm and self.calm.moved(shift)
+        members = tuple(member.moved(shift) for member in self.members)
+        return replace(self, members=members, scores=scores, calm=calm)
 
 
 def _host(values: Array) -> np.ndarray:
