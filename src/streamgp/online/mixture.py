@@ -228,8 +228,9 @@ class Mixture:
         typical = np.maximum(self.squares.min(axis=0), 1e-300)
         squares = np.minimum(errors**2, LARGEST * typical)
         loss = share * 0.5 * ETA * squares.sum(axis=0) / typical
-        scaled = np.maximum(self.ratios * variances, LEAST * typical)
-        density = -0.5 * np.log(scaled) - 0.5 * np.minimum(errors**2 / scaled, LARGEST_RATIO)
+        scaled = np.maximum(self.ratios * variances, np.maximum(LEAST * typical, NOTHING**2))
+        with np.errstate(over="ignore"):
+            density = -0.5 * np.log(scaled) - 0.5 * np.minimum(errors**2 / scaled, LARGEST_RATIO)
         density = share * TEMPER * np.where(known[:, None, :], density, 0.0).sum(axis=0)
         count = fading * self.count + n
         # A member far worse than the best is not clipped by the best: its own typical error tells how bad it is.
