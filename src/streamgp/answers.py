@@ -60,11 +60,10 @@ def answer(
     What was answered is added to `memory`, under the ids (m,) of the rows where they are given.
     """
     keys = keys_of(X, ids, NEWEST) if memory is not None and on_host(X) else None
-    said = None
+    found, said = _predicted(learner, X, question), None
     # Covariances and the function itself are of the Gaussian process.
     if learner.mixture is not None and not question.cov and not question.latent:
-        said = learner.mixture.predict(learner.state, X, variance=question.n_arrays > 1)
-    found = _predicted(learner, X, question)
+        said = learner.mixture.predict(X, found, learner.state.noise)
     reply = _told(learner, X, found, question, said)
     if memory is not None and keys is not None:
         told = (found.mean, found.variance, learner.state.noise)

@@ -67,6 +67,10 @@ class Member(ABC):
     def blank(self) -> Self:
         """Return the member that has learned nothing."""
 
+    def _begun_again(self, X: np.ndarray, z: np.ndarray) -> Self:
+        """Return the member that has learned these rows alone."""
+        return self.blank().update(X, z) if X.shape[0] else self.blank()
+
     def forgotten(self, rate: float) -> Self:
         """Return the member for which the weight of all rows so far is multiplied by `rate`."""
         return self
@@ -103,7 +107,7 @@ class FadingRidge(Member):
 
     @property
     def n_features(self) -> int:
-        """D."""
+        """The number of features."""
         return int(self.unit.size)
 
     @cached_property
@@ -158,17 +162,14 @@ class FadingRidge(Member):
     def without(self, X: np.ndarray, z: np.ndarray, others: tuple[np.ndarray, np.ndarray]) -> Self:
         """See Member; exact where nothing has faded. Otherwise all but the other rows are forgotten."""
         after = self._parted(X, z, np.ones(X.shape[0])) if self.fading == 1.0 else None
-        if after is None:
-            after = self.blank()
-            return after.update(*others) if others[0].shape[0] else after
-        return after
+        return self._begun_again(*others) if after is None else after
 
     def jumped(self, shift: np.ndarray, X: np.ndarray, z: np.ndarray) -> Self:
         """See Member."""
         before = self._parted(X, z, self.fading ** np.arange(X.shape[0] - 1, -1, -1.0))
         if before is None:
-            return self.blank().update(X, z - shift)
-        return replace(before.forgotten(self.fading ** -X.shape[0]).update(X, z - shift))
+            return self._begun_again(X, z - shift)
+        return before.forgotten(self.fading ** -X.shape[0]).update(X, z - shift)
 
     def _parted(self, X: np.ndarray, z: np.ndarray, weights: np.ndarray) -> Self | None:
         """Return the member without some rows, of these weights; None where they are more than it has learned."""
@@ -257,7 +258,7 @@ class Level(Member):
 
     def without(self, X: np.ndarray, z: np.ndarray, others: tuple[np.ndarray, np.ndarray]) -> Self:
         """See Member; a level does not know its rows, and begins again with the others."""
-        return self.blank().update(*others) if others[0].shape[0] else self.blank()
+        return self._begun_again(*others)
 
     def jumped(self, shift: np.ndarray, X: np.ndarray, z: np.ndarray) -> Self:
         """See Member."""

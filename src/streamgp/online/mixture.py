@@ -21,7 +21,7 @@ from typing import Self
 import numpy as np
 
 from .._arrays import Array, index, namespace, to_host
-from ..methods import State, predict_in_chunks
+from ..methods import Prediction, State, predict_in_chunks
 from .answered import Late
 from .calibration import SCORED, Scores, larger
 from .local import Place
@@ -133,14 +133,13 @@ class Mixture:
 
     # Predicting
 
-    def predict(self, state: State, X: Array, *, variance: bool = True) -> Said:
-        """Return what the members say of the rows X (m, d), the Gaussian process by its `state`."""
-        found = predict_in_chunks(state, X, variance=variance)
+    def predict(self, X: Array, found: Prediction, noise: np.ndarray) -> Said:
+        """Return what the members say of the rows X (m, d). `found` is of the Gaussian process, whose noise is (q,)."""
         rows = _host(X)
         means = np.stack([to_host(found.mean), *(member.predict(rows) for member in self.members)], axis=1)
         variances = np.full(means.shape, np.nan)
-        if variance:
-            variances[:, 0] = np.maximum(to_host(found.variance), 0.0) + state.noise
+        if found.variance is not None:
+            variances[:, 0] = np.maximum(to_host(found.variance), 0.0) + noise
             variances[:, 1:] = 1.0
         return self._mixed(means, variances)
 
@@ -159,8 +158,8 @@ class Mixture:
         Rows that earlier models answered are scored by what was answered. Only rows with the numbers `fresh` count.
         """
         newest = max(0, X.shape[0] - SCORED)
-        said, lags = self.predict(state, X[newest:, :]), np.zeros(X.shape[0] - newest)
-        X, z = _host(X)[newest:], _host(z)[newest:]
+        X, z, lags = X[newest:, :], _host(z)[newest:], np.zeros(X.shape[0] - newest)
+        said, X = self.predict(X, predict_in_chunks(state, X), state.noise), _host(X)
         if late is not None and late.members.shape[2] == len(self.names) + 1:
             answered = late.members[newest:]
             # An answer without a spread has the spread of now.
