@@ -89,3 +89,15 @@ def test_an_arm_whose_inputs_move_slowly_loses_nothing():
         StreamingGPRegressor(rank=100, random_state=0, forgetting=1.0), arm.X, arm.y[:, 0], 50
     )
     assert np.sqrt(np.mean(errors**2)) < 1.1 * np.sqrt(np.mean(plain**2))
+
+
+def test_a_jump_in_the_batch_of_a_tuning_is_followed_and_not_tuned_on():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (2000, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(2000)
+    y[1500:] += 1.0
+    gp, errors = StreamingGPRegressor(rank=200, random_state=0), []
+    for i in range(0, 2000, 100):  # tunings after 100, 200, 400, 800 and 1600 rows
+        errors.append(gp.predict(X[i : i + 100]) - y[i : i + 100] if i else np.zeros(100))
+        gp.partial_fit(X[i : i + 100], y[i : i + 100])
+    assert np.sqrt(np.mean(np.concatenate(errors)[1600:1800] ** 2)) < 0.13

@@ -48,7 +48,7 @@ def test_the_squared_error_of_the_mixture_exceeds_that_of_its_best_member_by_lit
     monkeypatch.setattr(mixtures, "MEMORY", 1e300)
     m, typical = blank(q), scale**2
     m = mixtures.replace(m, squares=np.full((4, q), typical), count=np.full(q, 1e300))
-    means = scale * (RNG.standard_normal((400, 4, q)) + np.array([0.0, 1.0, 0.5, -1.0])[:, None])
+    means = scale * (RNG.standard_normal((400, 4, q)) + np.array([0.0, 2.0, 1.0, 2.0])[:, None])
     targets = scale * RNG.standard_normal((400, q))
     errors = np.clip(targets[:, None] - means, -np.sqrt(LARGEST) * scale, np.sqrt(LARGEST) * scale)
     mixed = np.zeros(q)
