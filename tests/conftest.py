@@ -1,4 +1,4 @@
-"""What the tests share: array libraries, real data, a counting kernel, tolerances with a reason."""
+"""What the tests share: array libraries, real data, a counting kernel, tolerances with a reason, brokers."""
 
 import importlib.util
 import json
@@ -9,6 +9,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
+from experiments.checks.broker_servers import Mosquitto, Redis, program
 from streamgp import kernels
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -110,3 +111,32 @@ def pytest_collection_modifyitems(items):
         for start, reason in listed.items():
             if item.nodeid.startswith(start):
                 item.add_marker(pytest.mark.xfail(strict=False, reason=reason))
+
+
+# Real brokers on free ports of the loopback interface
+
+
+def _server(kind, name, folder):
+    if program(name) is None:
+        pytest.skip(f"{name} is not installed (Debian: apt-get install {name})")
+    return kind(folder)
+
+
+@pytest.fixture
+def mosquitto(tmp_path):
+    server = _server(Mosquitto, "mosquitto", tmp_path / "mosquitto")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def redis_server(tmp_path):
+    server = _server(Redis, "redis-server", tmp_path / "redis")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def said():
+    """What a broker's source or sink says; `said.append` is the function to say it with."""
+    return []

@@ -54,7 +54,7 @@ def fitted(method="srmf", n=120, **given):
 
 def learned(X, y, batch, kernel=KERNEL, noise=0.01, method="pivoted", **given):
     """A regressor with fixed hyperparameters after a stream of batches; of `given`, what its method uses."""
-    used = used_by(method, **given)
+    used = used_by(method, **{"members": ("gp",), **given})
     gp = StreamingGPRegressor(kernel, tune="none", noise=noise, random_state=0, **used)
     for i in range(0, len(X), batch):
         gp.partial_fit(X[i : i + batch], y[i : i + batch])

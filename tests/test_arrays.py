@@ -24,7 +24,7 @@ from streamgp._arrays import library as arrays
 from streamgp._arrays.library import MIN_RECYCLED_BYTES
 from streamgp.errors import NumericalError
 from streamgp.methods import pivot_selection
-from streamgp.tuning import step
+from streamgp.tuning import background
 
 SIZES = st.lists(st.integers(MIN_RECYCLED_BYTES // 8, MIN_RECYCLED_BYTES // 2), min_size=1, max_size=40)
 
@@ -159,6 +159,8 @@ def test_a_stream_gives_the_same_bits_in_any_thread_and_leaves_the_blas_pools_al
         thread.start()
     for thread in threads:
         thread.join()
+    for search in list(background._running):  # beside a stream; its model is gone
+        search.join(60.0)
     assert all((other == here[0]).all() for other in there)
     assert [(p["filepath"], p["num_threads"]) for p in threadpool_info()] == pools
 
@@ -193,7 +195,7 @@ def test_the_hosts_blas_has_one_thread_while_a_stream_of_another_library_is_tune
 
         monkeypatch.setattr(module, function, called)
 
-    spy(step, "tune_on_rows")
+    spy(background, "tune_on_rows")
     spy(pivot_selection, "pivoted_cholesky")
     gp = StreamingGPRegressor(rank=40, random_state=0)
     with threadpool_limits(2):

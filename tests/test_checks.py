@@ -24,7 +24,6 @@ def snapshot(gp):
 
 
 BAD_BATCHES = {
-    "NaN in X": (np.where(np.eye(20, 3) > 0, np.nan, X0), Y0, "NaN"),
     "infinity in X": (np.where(np.eye(20, 3) > 0, np.inf, X0), Y0, "infinity"),
     "NaN in y": (X0, np.where(np.arange(20) == 3, np.nan, Y0), "NaN"),
     "infinity in y": (X0, np.where(np.arange(20) == 3, -np.inf, Y0), "infinity"),
@@ -135,13 +134,13 @@ def test_derivative_graphs_and_odd_precisions_of_torch_are_taken_as_numbers():
     ("column", "value", "said"),
     [
         ("b", "x", "Row 3, column 'b': 'x'"),
-        ("c", np.nan, "Row 3, column 'c': 'nan'"),
+        ("c", np.nan, "Row 3, column 'c': 'nan'"),  # with missing="raise"
         ("a", np.inf, "Row 3, column 'a'"),
     ],
 )
 def test_a_bad_cell_of_a_frame_is_named_and_nothing_else_is_advertised(column, value, said):
     frame = pd.DataFrame(X0[:, :3], columns=list("abc"))
-    gp = StreamingGPRegressor(random_state=0).fit(frame, Y0)
+    gp = StreamingGPRegressor(missing="raise", random_state=0).fit(frame, Y0)
     bad = frame.astype({column: object})
     bad.loc[3, column] = value
     for call, outcome in (
@@ -172,3 +171,24 @@ def test_masked_values_are_refused_and_a_mask_of_nothing_is_none():
     assert_allclose(
         gp.predict(np.ma.masked_array(X)), StreamingGPRegressor(random_state=0).fit(X, y).predict(X)
     )
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("kind", ["time", "text"])
+def test_a_column_of_times_or_categories_is_named_with_the_remedy(library, kind):
+    frames = pytest.importorskip(library)
+    values = (
+        pd.date_range("2020", periods=20, freq="h").to_pydatetime().tolist()
+        if kind == "time"
+        else ["u", "v"] * 10
+    )
+    X = frames.DataFrame({"a": X0[:, 0].tolist(), "clock": values})
+    words = {
+        "time": r"times in the columns 'clock'.*StreamColumns\(time",
+        "text": r"'clock': 'u'.*StreamColumns\(cat",
+    }
+    with pytest.raises(InputError, match=words[kind]):
+        StreamingGPRegressor().fit(X, Y0)
+    gp = StreamingGPRegressor(random_state=0).fit(frames.DataFrame({"a": X0[:, 0], "clock": X0[:, 1]}), Y0)
+    with pytest.raises(InputError, match=words[kind]):
+        gp.predict(X)

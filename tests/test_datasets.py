@@ -128,9 +128,24 @@ def test_noise_has_the_given_standard_deviation():
     np.testing.assert_allclose((noisy.y - clean.y).std(axis=0), 0.5 * _COULOMB, rtol=0.03)
 
 
+def test_faster_sensors_see_the_same_motion():
+    slow, fast = load_arm(50, noise=0.0), load_arm(500, noise=0.0, rows_per_second=500)
+    np.testing.assert_allclose(fast.X[::10], slow.X, atol=1e-12)
+    np.testing.assert_allclose(fast.y[::10], slow.y, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [{"n_rows": 0}, {"start": -1}, {"noise": -1.0}, {"payload": -1.0}, {"seed": -1}, {"n_rows": 1.5}],
+    [
+        {"n_rows": 0},
+        {"start": -1},
+        {"noise": -1.0},
+        {"payload": -1.0},
+        {"seed": -1},
+        {"n_rows": 1.5},
+        {"rows_per_second": 0.0},
+        {"rows_per_second": np.inf},
+    ],
 )
 def test_an_invalid_argument_is_named_in_the_error(arguments):
     with pytest.raises(ParameterError, match=next(iter(arguments))):

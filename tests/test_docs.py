@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import streamgp.columns.pipeline
+import streamgp.columns.transformer
 import streamgp.regressor
 from streamgp.app.cli import main
 
@@ -89,4 +91,5 @@ def test_the_page_of_the_arm_runs_and_its_claims_hold(tmp_path, monkeypatch, cap
 
 
 def test_docstring_examples_run():
-    assert doctest.testmod(streamgp.regressor).failed == 0
+    for module in (streamgp.regressor, streamgp.columns.transformer, streamgp.columns.pipeline):
+        assert doctest.testmod(module).failed == 0

@@ -1,12 +1,16 @@
 """Every example runs and prints what it claims."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from experiments.checks.broker_servers import Mosquitto, program
 
 FOLDER = Path(__file__).parents[1] / "examples"
 
@@ -28,6 +32,17 @@ def numbers(text, pattern):
 def test_the_arm_one_row_at_a_time_is_calibrated():
     text = output_of("arm_one_row_at_a_time.py")
     assert 86 < numbers(text, r"intervals: ([\d.]+)%")[0] < 94
+
+
+def test_the_loop_with_deadlines_counts_its_ticks_and_draws_them(tmp_path):
+    picture = tmp_path / "latency.png"
+    text = output_of(
+        "arm_500hz.py", "--seconds", "3", "--hertz", "100", "--rank", "50", "--picture", str(picture)
+    )
+    assert numbers(text, r"(\d+) ticks of 10 ms") == [300]
+    assert 0 <= numbers(text, r"ticks of 10 ms: (\d+) missed")[0] <= 299
+    assert max(map(float, text.split("spread:")[1].split())) < 0.9
+    assert picture.stat().st_size > 5000
 
 
 def test_a_csv_from_the_shell_gives_predictions_a_bad_row_and_a_report(tmp_path):
@@ -53,6 +68,40 @@ def test_forgetting_follows_a_drift():
 def test_the_merged_model_is_better_than_either():
     left, right, merged = numbers(output_of("two_machines.py"), r"(?:left|right|merged) ([\d.]+)")
     assert merged < 0.3 * min(left, right)
+
+
+def test_a_service_is_taught_and_asked_with_curl(tmp_path):
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    lines = [
+        json.loads(line)
+        for line in output_of("serve_with_curl.sh", str(tmp_path)).splitlines()
+        if line[:1] == "{"
+    ]
+    taught, said, _, late, again, refused, model = lines
+    assert taught["learned"] == 60
+    assert said["predictions"][0]["y"]["low"] < 8.05 < said["predictions"][0]["y"]["high"]
+    assert (late["learned"], again["learned"], again["duplicates"]) == (1, 0, 1)
+    assert (refused["row"], refused["column"]) == (1, "x")
+    assert model["rows_learned"] == 61
+
+
+def test_a_service_from_python_is_calibrated_though_labels_come_late():
+    assert 85 < numbers(output_of("serve_from_python.py"), r"intervals: ([\d.]+)%")[0] < 96
+
+
+def test_a_soft_sensor_answers_over_mqtt_and_keeps_what_is_no_row(tmp_path):
+    if program("mosquitto") is None:
+        pytest.skip("mosquitto is not installed (Debian: apt-get install mosquitto)")
+    server = Mosquitto(tmp_path / "broker")
+    try:
+        text = output_of("mqtt_soft_sensor.sh", f"mqtt://127.0.0.1:{server.port}", str(tmp_path / "run"))
+    finally:
+        server.close()
+    mean, std, truth = map(float, re.search(r"one: (\S+) ± (\S+), in truth (\S+)", text).groups())
+    assert "599 of 600 messages answered" in text
+    assert abs(mean - truth) < 5 * std
+    assert "the sensor is being cleaned" in text
 
 
 def test_every_example_is_tested():

@@ -88,9 +88,10 @@ def test_a_machine_without_pivots_can_be_merged():
     assert_allclose(gp.predict(X), before, atol=1e-9)
 
 
-def test_kernels_that_were_tuned_apart_merge():
-    X, y = plane(2000)
-    new, truth = plane(300, seed=9, noise=0.0)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_kernels_that_were_tuned_apart_merge(seed):
+    X, y = plane(2000, seed=seed)
+    new, truth = plane(300, seed=9 + seed, noise=0.0)
     parts = []
     for start in (0, 1000):
         gp = StreamingGPRegressor(kernels.SquaredExponential(1.0), noise=0.01, random_state=0, rank=150)
@@ -98,9 +99,10 @@ def test_kernels_that_were_tuned_apart_merge():
             gp.partial_fit(X[i : i + 100], y[i : i + 100])
         parts.append(gp)
     assert parts[0].kernel_ != parts[1].kernel_
-    alone = np.sqrt(np.mean((parts[0].predict(new) - truth) ** 2))
+    apart = [np.mean((part.predict(new) - truth) ** 2) for part in parts]
     parts[0].merge(parts[1])
-    assert np.sqrt(np.mean((parts[0].predict(new) - truth) ** 2)) < alone
+    # One of them may have been lucky with these 300 rows: both together are compared with their mean.
+    assert np.mean((parts[0].predict(new) - truth) ** 2) < 0.75 * np.mean(apart)
     assert parts[0].learner_.sample.seen == parts[0].n_samples_seen_ == 2000
 
 

@@ -13,6 +13,7 @@ from streams import X0, Y0
 
 # Parameters that only some methods use: a valid value that is not the default, and these methods.
 SPECIFIC = {
+    "likelihood": ("student", ("pivoted",)),
     "rank": (40, ("pivoted", "srmf", "brmf", "rgp")),
     "max_rank": (50, ("pivoted",)),
     "tolerance": (0.1, ("pivoted",)),
@@ -25,6 +26,8 @@ SPECIFIC = {
     "basis": (X0[:10], ("rgp",)),
     "mixed_precision": (True, ("pivoted",)),
     "members": (("gp", "ridge"), ("pivoted",)),
+    "neighbours": (8, ("pivoted",)),
+    "store": (100, ("pivoted",)),
 }
 PAIRS = [(method, name) for method in METHODS for name in SPECIFIC]
 USED = [(method, name) for method, name in PAIRS if method in SPECIFIC[name][1]]

@@ -16,7 +16,8 @@ from conftest import wave
 from streamgp import StreamingGPRegressor, locking
 from streamgp.learner import Learner
 from streamgp.locking import writing
-from streamgp.methods.base import Prediction, Recent
+from streamgp.methods.base import Prediction
+from streamgp.methods.recent import Recent
 from streamgp.parameters import used_by
 
 

@@ -25,6 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from experiments import common
 from streamgp.errors import StreamGPError
 
+from .confirm import confirm
 from .page import write_page
 from .results import Results
 from .sources import commit
@@ -89,6 +90,10 @@ def part_of(task: Task) -> str:
     help="Run again what of the chosen parts was made with code or arguments that have changed.",
 )
 @click.option(
+    "--confirm", "confirmations", default=0, type=click.IntRange(0),
+    help="Run nothing else: run so many stale results again, drawn at random, and say on the page how they compare.",
+)  # fmt: skip
+@click.option(
     "--jobs", default=os.cpu_count() or 1, show_default="the number of cores", type=click.IntRange(1),
     help="Processes for what is not timed, each with one BLAS thread; a job on Sarcos needs up to 3 GB.",
 )  # fmt: skip
@@ -102,6 +107,7 @@ def reproduce(
     quick: bool,
     page_only: bool,
     again: bool,
+    confirmations: int,
     jobs: int,
     device: str | None,
 ) -> None:
@@ -120,7 +126,7 @@ def reproduce(
         store.begin(_made(device))
         known = {task.key for name in sets for task in all_tasks(name, quick=quick)}
         store.remove(key for key in store.content["tasks"] if key not in known)
-        if page_only:
+        if page_only or confirmations:
             tasks = []
         elif again:
             stale, chosen = Results(store.content).stale_tasks(), {task.key for task in tasks}
@@ -133,6 +139,15 @@ def reproduce(
                 bars.advance(rows[part_of(task)])
 
             try:
+                if confirmations:
+                    row = bars.add_task("stale results again", total=confirmations)
+                    confirm(
+                        store,
+                        confirmations,
+                        folder=str(folder or ""),
+                        jobs=jobs,
+                        done=lambda task: bars.advance(row),
+                    )
                 given = {"folder": str(folder or ""), "jobs": jobs, "done": done, "device": device}
                 run_all(store, tasks, **given)
             finally:

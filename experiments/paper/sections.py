@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from . import studies, tables
 from .blocks import Block, Figure, Table
+from .confirm import confirmed
 from .printed import TITLES
 from .results import Results
 from .verdicts import NAMES
@@ -84,9 +85,23 @@ def _protocol(results: Results, _: bool) -> Iterator[Block]:
     )
     if stale:
         named = ", ".join(f"{group} ({n})" for group, n in sorted(stale.items()))
-        yield f"**Stale**, made with code that has changed since: {named}. Every other result is of the present code."
+        again = confirmed(results)
+        checked = (
+            f" Of the stale ones {again.drawn}, drawn at random, were run again with commit "
+            f"{', '.join(again.commits)}: {again.same} are the same to three digits"
+            + "".join(f"; {key}: {_changed(by)}" for key, by in again.others.items())
+            + "."
+        )
+        yield (
+            f"**Stale**, made with code that has changed since: {named}. Every other result is of the present code."
+            + (checked if again.drawn else "")
+        )
     else:
         yield "Every result was made with the present code (digests of its source, comments and docstrings aside)."
+
+
+def _changed(by: float | None) -> str:
+    return "one of the two diverges" if by is None else f"{by:.1%} apart"
 
 
 __all__ = ["Figure", "Section", "Table", "sections"]

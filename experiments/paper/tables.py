@@ -133,19 +133,13 @@ def _modes(results: Results, data: str) -> Iterator[Table]:
     if any(row[2] != "–" for row in rows):
         head = ["mode", "seconds, the paper", "seconds, ours, from noise 1"]
         yield Table(f"{NAMES[data]}: seconds a batch, self-training", head, rows)
-    bounds = [
-        (limit, [results.found("bound II", f"{limit:g}", f"{n:g}", data) for n in polynomial.STARTS])
-        for limit in LIMITS
-    ]
-    known = [
-        [f"{limit:g}", *(number(None if run is None else mean_of(run["rmse"])) for run in runs)]
-        for limit, runs in bounds
-        if any(runs)
-    ]
+    noise = polynomial.STARTS[0]
+    bounds = {limit: results.found("bound II", f"{limit:g}", f"{noise:g}", data) for limit in LIMITS}
+    known = [[f"{limit:g}", number(mean_of(run["rmse"]))] for limit, run in bounds.items() if run]
     if known:
-        at = [results.table_two("initial", n, 1.0, data, "self-training") for n in polynomial.STARTS]
-        known.append([f"{polynomial.LIMIT:g} (above)", *(number(v) for v in at)])
-        head = ["a₁, a₂ at most", *(f"from noise {n:g}" for n in polynomial.STARTS)]
+        at = results.table_two("initial", noise, 1.0, data, "self-training")
+        known.append([f"{polynomial.LIMIT:g} (above)", number(at)])
+        head = ["a₁, a₂ at most", f"error, from noise {noise:g}"]
         yield Table(f"{NAMES[data]}: initial optimisation under other bounds, self-training", head, known)
 
 

@@ -1,7 +1,9 @@
-"""Gaussian process regression for data streams."""
+"""Gaussian process regression and classification for data streams."""
 
 from . import kernels
-from .regressor import StreamingGPRegressor, load
+from .classifier import StreamingGPClassifier
+from .loading import load
+from .regressor import StreamingGPRegressor
 
 __version__ = "0.1.0"
-__all__ = ["StreamingGPRegressor", "__version__", "kernels", "load"]
+__all__ = ["StreamingGPClassifier", "StreamingGPRegressor", "__version__", "kernels", "load"]

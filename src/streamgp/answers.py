@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
-from ._arrays import Array, asarray_like, diagonal_matrix, double, eps, namespace, on_host
+from ._arrays import (
+    Array,
+    asarray_like,
+    diagonal_matrix,
+    double,
+    eps,
+    namespace,
+    on_host,
+    one_blas_thread,
+    to_host,
+)
+from .checks import check_rows
 from .errors import NegativeVarianceWarning, ParameterError
+from .filling import Completed, completed, prior
 from .learner import Learner
+from .means import mean_at, mean_gradient_at
 from .methods import Prediction, predict_in_chunks
+from .methods.draws import Draw, Joined
 from .online.answered import NEWEST, AnswerMemory, keys_of
 from .online.calibration import Scores
-from .online.mixture import Said
+from .online.said import Said
 from .parameters import check_probability
+from .targets import TargetScaling
+from .transforms import TargetTransform
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,8 @@ class Question:
         Leave the noise out.
     calibrated : bool
         Calibrate spread and interval, unless they are latent.
+    expected : bool
+        With transformed targets: the mean in the place of the median.
     """
 
     std: bool = False
@@ -39,6 +58,7 @@ class Question:
     interval: float | None = None
     latent: bool = False
     calibrated: bool = True
+    expected: bool = False
 
     def __post_init__(self) -> None:
         if self.cov and (self.interval is not None or self.std):
@@ -59,18 +79,70 @@ def answer(
 
     What was answered is added to `memory`, under the ids (m,) of the rows where they are given.
     """
+    transform = learner.transform
+    if transform is not None:
+        if question.cov:
+            raise ParameterError(
+                "return_cov has no meaning for transformed targets; use sample_y, or return_std"
+            )
+        inner = replace(question, std=question.std or question.expected)
+        reply = answer(replace(learner, transform=None), X, inner, memory, ids)
+        return _in_units(transform, learner.targets, question, reply)
     keys = keys_of(X, ids, NEWEST) if memory is not None and on_host(X) else None
+    rows = completed(learner, X, variance=question.n_arrays > 1)
+    X = rows.X
     found, said = _predicted(learner, X, question), None
     # Covariances and the function itself are of the Gaussian process.
     if learner.mixture is not None and not question.cov and not question.latent:
-        said = learner.mixture.predict(X, found, learner.state.noise)
-    reply = _told(learner, X, found, question, said)
+        said = learner.mixture.predict(X, found, learner.state, rows.doubt)
+    if rows.doubt is not None:
+        found, said = _doubted(learner, rows, found, said, to_host(_noise(learner, question)))
+    reply = _told(learner, rows, found, question, said)
     if memory is not None and keys is not None:
         told = (found.mean, found.variance, learner.state.noise)
         mean, variance, noise = learner.targets.unscaled(*told, NEWEST)
         members = None if said is None else learner.targets.unscaled_members(said.table()[NEWEST])
         memory.add(keys, mean, variance, noise, members, rows=learner.rows_seen)
     return reply
+
+
+def _in_units(transform: TargetTransform, targets: TargetScaling, question: Question, reply: Any) -> Any:
+    """Return a reply about transformed targets, with a std if `expected`, in the units of the targets."""
+    parts = [to_host(v).astype(np.float64) for v in (reply if isinstance(reply, tuple) else (reply,))]
+    tables = [v[:, None] if targets.one_dimensional else v for v in parts]
+    told = [transform.undo(tables[0])]
+    if question.std or question.expected:
+        mean, std = transform.moments(tables[0], tables.pop(1))
+        told = ([mean] if question.expected else told) + ([std] if question.std else [])
+    told += [transform.undo(end) for end in tables[1:]]
+    shaped = tuple((v[:, 0] if targets.one_dimensional else v).astype(targets.dtype) for v in told)
+    return shaped if len(shaped) > 1 else shaped[0]
+
+
+def _doubted(
+    learner: Learner, rows: Completed, found: Prediction, said: Said | None, noise: np.ndarray
+) -> tuple[Prediction, Said | None]:
+    """Return predictions with the variance that missing features leave; the prior where all of them are missing.
+
+    `noise` (1, q) is part of covariances.
+    """
+    doubt, empty = cast(np.ndarray, rows.doubt), cast(np.ndarray, rows.empty)[:, None]
+    mean, variance = prior(learner, rows.X)
+    # The function is as uncertain as a new target, but for the noise of that.
+    function = np.maximum(variance - learner.state.noise, 0.0)
+    whole = np.where(empty, function, 0.0 if found.variance is None else found.variance + doubt)
+    covariances = found.covariance
+    if covariances is not None:
+        both, shift = empty | empty.T, whole - cast(Array, found.variance)
+        covariances = tuple(
+            np.where(both, 0.0, c) + np.diag(np.where(empty, whole + noise, shift)[:, j])
+            for j, c in enumerate(covariances)
+        )
+    if said is not None:
+        spread = np.where(empty, variance, said.variance)
+        said = replace(said, mean=np.where(empty, mean, said.mean), variance=spread)
+    known = None if found.variance is None else whole
+    return Prediction(np.where(empty, mean, found.mean), known, covariances), said
 
 
 def _noise(learner: Learner, question: Question) -> Array:
@@ -93,25 +165,27 @@ def _predicted(learner: Learner, X: Array, question: Question) -> Prediction:
     found = predict_in_chunks(state, X, variance=question.n_arrays > 1)
     if found.variance is None or question.n_arrays == 1:
         return Prediction(found.mean)
-    return Prediction(found.mean, _clipped(learner, X, found.variance))
+    return replace(found, variance=_clipped(learner, X, found.variance))
 
 
-def _told(learner: Learner, X: Array, found: Prediction, question: Question, said: Said | None) -> Any:
+def _told(learner: Learner, rows: Completed, found: Prediction, question: Question, said: Said | None) -> Any:
     """Return the answer in the units and the shape of the targets: of the mixture where it has `said` something."""
     targets = learner.targets
     center = found.mean if said is None else asarray_like(said.mean, found.mean)
-    mean = targets.undo_mean(center)
+    mean = _with_prior_mean(learner, rows.X, targets.undo_mean(center))
     if found.variance is None:
         return mean
     calibrated, scores = (
         question.calibrated and not question.latent,
         scores_of(learner, mixed=said is not None),
     )
-    scale = _scale(learner, X, center, scores) if calibrated else None
-    honest = None if scale is None else scale * asarray_like(scores.local.honest, scale)[None, :]
-    if honest is not None and said is not None:
-        trusted = asarray_like(scores.local.trusted, honest)
-        honest = (1.0 - trusted + trusted * honest**2) ** 0.5
+    scale = _scale(learner, rows.X, center, scores) if calibrated else None
+    honest = None
+    if calibrated:
+        known = None if scale is None else to_host(scale)
+        honest = asarray_like(scores.local.honest(known, trusting=said is None), center)
+        # What is known of errors is known of rows with features.
+        honest = honest if rows.empty is None else np.where(rows.empty[:, None], 1.0, honest)
     if question.cov:
         each = found.covariance or ()
         if honest is not None:
@@ -123,7 +197,7 @@ def _told(learner: Learner, X: Array, found: Prediction, question: Question, sai
     std = targets.undo_std(variance if honest is None else variance * honest**2)
     if question.interval is None:
         return mean, std
-    unit = std if scale is None else targets.undo_std(variance * scale**2)
+    unit = targets.undo_std(variance if scale is None else variance * scale**2)
     ends = interval_ends(learner, question.interval, calibrated=calibrated, mixed=said is not None)
     # Scores and deviations that are both huge reach past the range of numbers: then to its end.
     xp, largest = namespace(std), float(namespace(std).finfo(std.dtype).max)
@@ -131,6 +205,84 @@ def _told(learner: Learner, X: Array, found: Prediction, question: Question, sai
         below, above = (targets.per_output(asarray_like(end, targets.scale)) * unit for end in ends)
         lower, upper = (xp.clip(end, -largest, largest) for end in (mean - below, mean + above))
     return (mean, std, lower, upper) if question.std else (mean, lower, upper)
+
+
+def _with_prior_mean(learner: Learner, X: Array, values: Array) -> Array:
+    """Return values at the rows X (m, d) with the prior mean, if there is one, added; in units of the targets."""
+    function, targets = learner.settings.mean_function, learner.targets
+    return values if function is None else values + targets.shaped(mean_at(function, X, targets.n_outputs))
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedMean:
+    """A model as it was, whose predictions are the prior mean of another."""
+
+    learner: Learner
+
+    def predict(self, X: Any) -> Array:
+        """Return its mean at the rows X (m, d)."""
+        return answer(self.learner, check_rows(X, self.learner.columns, self.learner.like), Question())
+
+    def predict_gradient(self, X: Any) -> Array:
+        """Return the derivatives of its mean by the features."""
+        X = check_rows(X, self.learner.columns, self.learner.like)
+        return gradient(self.learner, X, std=False, latent=False)
+
+
+def as_learned(mean_function: Any) -> Any:
+    """Return a prior mean that stays as it is: of a regressor, which may go on learning, what it knows now."""
+    known = getattr(mean_function, "learner_", None)
+    if isinstance(known, Learner):
+        return LearnedMean(known)
+    return copy.deepcopy(mean_function) if hasattr(mean_function, "predict") else mean_function
+
+
+def gradient(learner: Learner, X: Array, *, std: bool, latent: bool) -> Any:
+    """Return the derivatives of the mean at the rows X (m, d) by the features, and of the standard deviation if asked.
+
+    Of the Gaussian process, in the units of features and targets. Features that are missing are filled in.
+    """
+    state, targets = learner.state, learner.targets
+    X = completed(learner, X, variance=False).X
+    found = state.gradient(X, variance=std)
+    mean, function = targets.undo_gradient(found.mean), learner.settings.mean_function
+    if function is not None:
+        mean = mean + targets.shaped(mean_gradient_at(function, X, targets.n_outputs))
+    if found.variance is None:
+        return mean
+    variance = _clipped(learner, X, state.predict(X).variance) + _noise(learner, Question(latent=latent))
+    xp, root = namespace(variance), namespace(variance).sqrt(variance)
+    # Where the function is known the deviation is zero and has no derivative.
+    inverse = xp.where(root > 0, 0.5 / xp.where(root > 0, root, xp.ones_like(root)), 0.0 * root)
+    return mean, targets.undo_gradient(found.variance * inverse[:, None, :])
+
+
+@dataclass(frozen=True)
+class SampledFunction:
+    """One function drawn from the posterior; call it with rows X (m, d).
+
+    Attributes
+    ----------
+    learner : Learner
+        The model that it was drawn from; what is learned later does not change it.
+    draw : Draw or Joined
+    """
+
+    learner: Learner
+    draw: Draw | Joined
+
+    def __call__(self, X: Any) -> Array:
+        """Return the function at the rows of X (m, d), (m,) or (m, q), without noise; the same at every call."""
+        learner = self.learner
+        X = check_rows(X, learner.columns, learner.like)
+        with one_blas_thread(X):
+            X = completed(learner, X, variance=False).X
+            return _with_prior_mean(learner, X, learner.targets.undo_mean(self.draw(X)))
+
+
+def sampled_function(learner: Learner, seed: int) -> SampledFunction:
+    """Draw a function from the posterior of the Gaussian process."""
+    return SampledFunction(learner, learner.state.draw(np.random.default_rng(seed)))
 
 
 def scores_of(learner: Learner, *, mixed: bool) -> Scores:

@@ -8,20 +8,24 @@ names classes from a list that is written here, and the checksum is looked at be
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import os
 import struct
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from . import checks, kernels, lowrank, parameters, targets
+from . import answers, checks, kernels, likelihoods, lowrank, parameters, targets, transforms
 from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
 from .gp import features, normal_equations, posterior
+from .latent.learner import Classes, LatentLearner
+from .latent.model import LatentModel
 from .learner import Learner
 from .methods import (
     adaptation,
@@ -36,26 +40,30 @@ from .methods import (
     printed,
     recursive,
     rows,
+    sites,
     spectral,
     split,
+    stored,
     weighted,
 )
-from .methods.base import Recent
-from .online import answered, calibration, first, history, local, members, mixture, outliers
-from .tuning import reservoir, schedule
+from .methods.recent import Recent
+from .online import answered, calibration, first, history, local, members, missing, mixture, outliers, tails
+from .tuning import background, optimise, reservoir, schedule
 
 MAGIC = b"STREAMGP"
-VERSION = 7
+VERSION = 12
 _HEAD = struct.Struct("<8sI32sQ")
 
 # Every class that a file may name.
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        Learner, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
-        reservoir.Reservoir, schedule.Schedule, schedule.Outcome, calibration.Scores, local.LocalScale,
-        mixture.Mixture, members.FadingRidge, members.Level,
-        answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
+        Learner, answers.LearnedMean, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
+        transforms.TargetTransform,
+        reservoir.Reservoir, schedule.Schedule, schedule.Outcome,
+        background.Asked, optimise.Search, calibration.Scores, local.LocalScale, tails.Tails,
+        mixture.Mixture, members.FadingRidge, members.Level, stored.Store, stored.Stored,
+        missing.Imputation, answered.Answers, history.Ledger, history.Repeats, outliers.Outliers, outliers.InputMoments,
         outliers.Waiting, idle.IdlePivots, adaptation.Adaptation, ahead.Looks,
         pivoted.PivotedState, pivot_state.PivotedConfig, pivot_selection.SelectionPolicy, rows.Rows,
         exact.ExactState, panels.Chain, panels.Panel, recursive.RecursiveState,
@@ -63,46 +71,64 @@ _CLASSES: dict[str, type] = {
         split.SplitState, weighted.WeightedState, printed.PrintedWeightedState, parts.Part,
         features.Pivots, features.Quadratic, lowrank.Factor,
         normal_equations.NormalEquations, posterior.Posterior, posterior.Conditioned,
+        LatentLearner, LatentModel, Classes, sites.SiteState,
+        likelihoods.StudentT, likelihoods.Poisson, likelihoods.NegativeBinomial, likelihoods.Bernoulli,
         kernels.Constant, kernels.White, kernels.Scaled, kernels.Sum, kernels.Product, kernels.WeightedSum,
         kernels.Trend,
         kernels.SquaredExponential, kernels.Matern, kernels.RationalQuadratic, kernels.Periodic, kernels.Linear,
         kernels.DistancePolynomial, kernels.BrownianPolynomial,
     )
 }  # fmt: skip
+# Functions that a file may name.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
-def register(cls: type) -> type:
-    """Let checkpoints hold a kernel of your own, before one is saved or loaded; a decorator.
+def register(cls: Any) -> Any:
+    """Let checkpoints hold a kernel or a prior mean of your own, before one is saved or loaded; a decorator.
 
-    A file names classes and no code: what it names is looked for among streamgp's own and those that were registered.
+    A kernel is a dataclass; a prior mean a function, or a dataclass that is called or has `predict`, with numbers and
+    arrays in its fields. A file names classes and no code: what it names is looked for among streamgp's own and those
+    that were registered.
     """
-    if not (isinstance(cls, type) and issubclass(cls, kernels.Kernel) and is_dataclass(cls)):
-        raise CheckpointError(f"{cls!r} must be a kernel and a dataclass to be held by checkpoints")
-    known = _CLASSES.get(cls.__name__)
+    if inspect.isfunction(cls):
+        _FUNCTIONS[cls.__name__] = cls
+        return cls
+    known_as_mean = isinstance(cls, type) and ("__call__" in vars(cls) or hasattr(cls, "predict"))
+    useful = known_as_mean or (isinstance(cls, type) and issubclass(cls, kernels.Kernel))
+    if not (useful and is_dataclass(cls)):
+        raise CheckpointError(
+            f"{cls!r} must be a kernel and a dataclass to be held by checkpoints, or a function or dataclass that is a "
+            "prior mean"
+        )
+    name, known = cast(type, cls).__name__, _CLASSES.get(cast(type, cls).__name__)
     if known is not None and known.__module__.startswith("streamgp."):
-        raise CheckpointError(f"{cls.__name__} is the name of a class of streamgp; give yours another name")
-    _CLASSES[cls.__name__] = cls
+        raise CheckpointError(f"{name} is the name of a class of streamgp; give yours another name")
+    _CLASSES[name] = cast(type, cls)
     return cls
 
 
-def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Write a tree of numbers, texts, arrays and known dataclasses; the file is whole or not there at all."""
+def encode(content: dict[str, Any]) -> bytes:
+    """Return a tree of numbers, texts, arrays and known dataclasses as the bytes that `decode` reads."""
     blobs: list[bytes] = []
     try:
         header = json.dumps(_pack(content, blobs), allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"this model cannot be saved: {error}") from error
     body = struct.pack("<Q", len(header)) + header + b"".join(blobs)
-    head = MAGIC + struct.pack("<I", VERSION) + hashlib.sha256(body).digest()
-    target = Path(path)
+    return MAGIC + struct.pack("<I", VERSION) + hashlib.sha256(body).digest() + body
+
+
+def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write a tree of numbers, texts, arrays and known dataclasses; the file is whole or not there at all."""
+    data, target = encode(content), Path(path)
     fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with fresh.open("wb") as file:
-            file.write(head + body)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         fresh.unlink(missing_ok=True)
         raise CheckpointError(f"{target} cannot be written: {error.strerror or error}") from error
@@ -121,6 +147,11 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         data = Path(path).read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
+    return decode(data, path)
+
+
+def decode(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `encode` returned, from `path`, or raise CheckpointError saying what is wrong with it."""
     if data[:8] != MAGIC or len(data) < _HEAD.size:
         raise CheckpointError(f"{path} is not a streamgp checkpoint, or only the beginning of one")
     _, version, digest, length = _HEAD.unpack(data[: _HEAD.size])
@@ -142,7 +173,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     return content
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename last through a loss of power, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -179,13 +210,16 @@ def _pack(value: Any, blobs: list[bytes]) -> Any:
         return {"tuple" if isinstance(value, tuple) else "list": [_pack(v, blobs) for v in value]}
     if isinstance(value, dict):
         return {"dict": [[_pack(k, blobs), _pack(v, blobs)] for k, v in value.items()]}
+    if inspect.isfunction(value) and _FUNCTIONS.get(value.__name__) is value:
+        return {"function": value.__name__}
     name = type(value).__name__
     if is_dataclass(value) and _CLASSES.get(name) is type(value):
         return {
             "class": name,
             "fields": {f.name: _pack(getattr(value, f.name), blobs) for f in fields(value)},
         }
-    remedy = "; streamgp.checkpoint.register it first" if isinstance(value, kernels.Kernel) else ""
+    own = isinstance(value, kernels.Kernel) or callable(value) or hasattr(value, "predict")
+    remedy = "; streamgp.checkpoint.register it first" if own else ""
     raise TypeError(f"{type(value).__module__}.{name} is not something that a checkpoint holds{remedy}")
 
 
@@ -211,6 +245,12 @@ def _unpack(value: Any, data: memoryview) -> Any:
         return [_unpack(v, data) for v in value["list"]]
     if "dict" in value:
         return {_unpack(k, data): _unpack(v, data) for k, v in value["dict"]}
+    if "function" in value:
+        if value["function"] not in _FUNCTIONS:
+            raise ValueError(
+                f"{value['function']} is a function of yours; streamgp.checkpoint.register it first"
+            )
+        return _FUNCTIONS[value["function"]]
     if value["class"] not in _CLASSES:
         raise ValueError(
             f"{value['class']} is no class of streamgp's; streamgp.checkpoint.register it if it is yours"

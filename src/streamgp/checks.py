@@ -20,16 +20,22 @@ from ._arrays import (
     double,
     index,
     is_foreign,
+    joined,
     namespace,
     same_place,
     settle,
     to_host,
     watch,
 )
+from .cells import first_bad_cell, refuse_times
 from .errors import InputError, InputTypeError, ParameterError
-from .labels import missing
+from .labels import lacking, missing
+from .row_weights import checked_weights, joined_weights, taken
+from .transforms import TargetTransform
 
 _FLOATS = (np.float64, np.float32)
+# scikit-learn's messages name the estimator.
+REGRESSOR = "StreamingGPRegressor"
 
 
 @dataclass(frozen=True)
@@ -59,11 +65,19 @@ class Batch:
     Attributes
     ----------
     X : (b, d), y : (b, q) in float64; NaN where one of several labels is missing
+    lacking : (b, d) of bool, or None
+        Which features are missing: NaN in X until they are filled in. None where none is.
+    doubt : (b, q) or None
+        The variance of the standardised predictions that missing features leave, once they are filled in.
     dtype
         That of answers: of X and y together.
     columns : Columns
     unlabelled : int
         Rows without any label, which are not here.
+    weights : (b,) or None
+        None where all are one. Rows of weight zero are not here.
+    kept : (n,) of bool, or None
+        Which of the rows that were given are here; None for all.
     """
 
     X: Array
@@ -71,13 +85,46 @@ class Batch:
     dtype: Any
     columns: Columns
     unlabelled: int = 0
+    weights: Array | None = None
+    kept: np.ndarray | None = None
+    lacking: np.ndarray | None = None
+    doubt: np.ndarray | None = None
 
     def only(self, rows: np.ndarray) -> Self:
         """Return the rows for which `rows` (b,) is true."""
         if rows.all():
             return self
         xp, at = namespace(self.X), index(np.flatnonzero(rows).tolist(), self.X)
-        return replace(self, X=xp.take(self.X, at, axis=0), y=xp.take(self.y, at, axis=0))
+        lacking, doubt = (None if v is None else v[rows] for v in (self.lacking, self.doubt))
+        X, y = (xp.take(values, at, axis=0) for values in (self.X, self.y))
+        return replace(self, X=X, y=y, weights=taken(self.weights, at), lacking=lacking, doubt=doubt)
+
+    def transformed(self, transform: TargetTransform | None) -> Self:
+        """Return the rows with transformed targets."""
+        return self if transform is None else replace(self, y=transform.apply(self.y))
+
+    def ids_of(self, ids: Any) -> Any:
+        """Return those of the ids that were given which belong to the rows that are here."""
+        if self.kept is None or ids is None or np.shape(ids) != self.kept.shape:
+            return ids
+        return np.asarray(ids)[self.kept]
+
+    @property
+    def empty(self) -> np.ndarray:
+        """Which rows lack every feature, (b,)."""
+        none = np.zeros(self.X.shape[0], dtype=bool)
+        return none if self.lacking is None else np.asarray(self.lacking.all(axis=1))
+
+    def behind(self, X: Array, y: Array, weights: Array | None) -> Self:
+        """Return these rows behind others, X (k, d), y (k, q) and weights (k,), that lack nothing."""
+        k = X.shape[0]
+        lacking, doubt = (
+            None if v is None else np.concatenate([np.zeros((k, v.shape[1]), v.dtype), v])
+            for v in (self.lacking, self.doubt)
+        )
+        both = joined_weights([(weights, X), (self.weights, self.X)])
+        X, y = joined([X, self.X]), joined([y, self.y])
+        return replace(self, X=X, y=y, weights=both, lacking=lacking, doubt=doubt)
 
 
 class _Checked(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -86,9 +133,9 @@ class _Checked(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __init__(self) -> None: ...
 
     @classmethod
-    def of(cls, columns: Columns | None) -> Self:
-        """Return an estimator that has seen these columns, or none."""
-        out = cls()
+    def of(cls, columns: Columns | None, name: str = REGRESSOR) -> Self:
+        """Return an estimator of that name, for messages, that has seen these columns, or none."""
+        out: Self = type(name, (cls,), {})()
         if columns is not None:
             out.n_features_in_ = columns.n_features
             if columns.names is not None:
@@ -96,27 +143,46 @@ class _Checked(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return out
 
 
-_Checked.__name__ = "StreamingGPRegressor"  # scikit-learn's messages name the class
+def check_rows(
+    X: Any, columns: Columns, like: Array, estimator: str = REGRESSOR, *, incomplete: bool = False
+) -> Array:
+    """Return rows to predict (m, d), checked; `like` is an array of the model.
 
-
-def check_rows(X: Any, columns: Columns, like: Array) -> Array:
-    """Return rows to predict (m, d), checked; `like` is an array of the model."""
+    `incomplete`: features may be missing, NaN, in NumPy arrays and frames.
+    """
     if is_foreign(X):
         return _placed(_foreign_rows(X, columns.n_features), like)
-    if not _is_plain(X, columns):
+    if not _is_plain(X, columns, incomplete):
         with _refusing(X, "Nothing was predicted."):
             X = _ordered(_numeric(X, "X"), columns)
-            X = validate_data(_Checked.of(columns), X, dtype=_FLOATS, order="C", reset=False)
+            finite = "allow-nan" if incomplete else True
+            X = validate_data(
+                _Checked.of(columns, estimator),
+                X,
+                dtype=_FLOATS,
+                order="C",
+                reset=False,
+                ensure_all_finite=finite,
+            )
     return _placed(X, like)
 
 
 def check_batch(
-    X: Any, y: Any, columns: Columns | None, like: Array | None, *, deferred: bool = False
+    X: Any,
+    y: Any,
+    columns: Columns | None,
+    like: Array | None,
+    sample_weight: Any = None,
+    *,
+    deferred: bool = False,
+    incomplete: bool = False,
+    estimator: str = REGRESSOR,
 ) -> Batch:
     """Return rows to learn, checked; `columns` and `like`, an array of the model, are None for the first batch.
 
+    `sample_weight` (b,): one weight for each row, or one number for all; rows of weight zero are left out.
     `deferred`: on a device, whether numbers are finite is checked when it is next waited for (`_arrays.settle`, and
-    `TargetScaling.apply` for the targets).
+    `TargetScaling.apply` for the targets). `incomplete`: as for `check_rows`.
     """
     names, targets = (None, None) if columns is None else (columns.names, columns.targets)
     if is_foreign(X):
@@ -125,10 +191,10 @@ def check_batch(
         y = _foreign_target(y, X, finite=not deferred)
         if deferred:
             _check_finite_later(X)
-    elif columns is None or not _is_plain(X, columns) or not _is_plain_target(y, X):
+    elif columns is None or not _is_plain(X, columns, incomplete) or not _is_plain_target(y, X):
         y, given = _targets_by_name(y, columns)
         with _refusing(X, "The batch was refused and the model is unchanged; mend or drop these rows."):
-            X, y, names = _checked_by_sklearn(X, y, columns)
+            X, y, names = _checked_by_sklearn(X, y, columns, estimator, incomplete=incomplete)
         targets = given if columns is None else targets
     dtype, one = namespace(X).result_type(X.dtype, y.dtype), y.ndim == 1
     found = Columns(int(X.shape[1]), 1 if one else int(y.shape[1]), one, names, targets)
@@ -138,33 +204,46 @@ def check_batch(
             "targets"
         )
     X = X if like is None else _placed(X, like)
-    return _labelled(Batch(X, double(y[:, None] if one else y), dtype, found), first=columns is None)
+    weights = checked_weights(sample_weight, X)
+    batch = Batch(X, double(y[:, None] if one else y), dtype, found, weights=weights, lacking=lacking(X))
+    return _learnable(batch, first=columns is None)
 
 
-def _labelled(batch: Batch, *, first: bool) -> Batch:
-    """Return a batch without rows that have no label; raise InputError where the first batch has no other."""
+def _learnable(batch: Batch, *, first: bool) -> Batch:
+    """Return a batch without rows that have no label or no weight; raise InputError if the first batch has no other."""
     gaps = missing(batch.y)
-    empty = np.zeros(1, dtype=bool) if gaps is None else np.asarray(gaps.all(axis=1))
-    if not empty.any():
+    kept: np.ndarray | None = None
+    if gaps is not None and gaps.all(axis=1).any():
+        kept = np.asarray(~gaps.all(axis=1))
+        batch = replace(batch, unlabelled=int((~kept).sum()))
+    if batch.weights is not None and not bool(namespace(batch.weights).all(batch.weights > 0)):
+        positive = to_host(batch.weights) > 0
+        if first and not positive.any():
+            raise InputError("sample_weight is zero for every row; give some rows a weight first")
+        kept = positive if kept is None else np.asarray(kept & positive)
+    if kept is None:
         return batch
-    if first and empty.all():
+    if first and not kept.any():
         raise InputError("no row of y has a label: all are NaN; give some labels first")
-    return replace(batch.only(~empty), unlabelled=int(empty.sum()))
+    return replace(batch.only(kept), kept=kept)
 
 
 def _shape_of_targets(columns: Columns) -> str:
     return "(n,)" if columns.one_dimensional else f"(n, {columns.n_outputs})"
 
 
-def _checked_by_sklearn(X: Any, y: Any, columns: Columns | None) -> tuple[np.ndarray, np.ndarray, Any]:
+def _checked_by_sklearn(
+    X: Any, y: Any, columns: Columns | None, estimator: str, *, incomplete: bool
+) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return X and y checked as scikit-learn's estimators do, and the names of the features or None."""
     y = to_host(y) if is_foreign(y) else _numeric(y, "y")
     X = _numeric(X, "X") if columns is None else _ordered(_numeric(X, "X"), columns)
-    seen, gaps = _Checked.of(columns), missing(np.asarray(y))
+    seen, gaps = _Checked.of(columns, estimator), missing(np.asarray(y))
     y = y if gaps is None else np.where(gaps, 0.0, y)
     X, y = validate_data(
-        seen, X, y, reset=columns is None, dtype=_FLOATS, order="C", y_numeric=True, multi_output=True
-    )
+        seen, X, y, reset=columns is None, dtype=_FLOATS, order="C", y_numeric=True, multi_output=True,
+        ensure_all_finite="allow-nan" if incomplete else True,
+    )  # fmt: skip
     y = y if y.dtype in _FLOATS else y.astype(np.float64)
     if not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity.")
@@ -173,7 +252,7 @@ def _checked_by_sklearn(X: Any, y: Any, columns: Columns | None) -> tuple[np.nda
     return X, y, None if names is None else tuple(map(str, names))
 
 
-def _is_plain(X: Any, columns: Columns) -> bool:
+def _is_plain(X: Any, columns: Columns, incomplete: bool) -> bool:
     """Return whether all the checks would let X through unchanged: one row at a time cannot wait for them."""
     return (
         type(X) is np.ndarray
@@ -183,7 +262,7 @@ def _is_plain(X: Any, columns: Columns) -> bool:
         and X.shape[1] == columns.n_features
         and X.flags.c_contiguous  # another order may round otherwise
         and columns.names is None
-        and bool(np.isfinite(X).all())
+        and bool(np.isfinite(X).all() or (incomplete and not np.isinf(X).any()))
     )
 
 
@@ -237,6 +316,7 @@ def _numeric(values: Any, name: str) -> Any:
             f"{name} is a masked array with {np.ma.getmaskarray(values).sum()} masked values, the first at {where}; "
             f"fill them ({name}.filled(…)) or leave these rows out."
         )
+    refuse_times(values, name)
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind not in "biufcO":
         raise ValueError(f"{name} has dtype {dtype}: could not convert it to real numbers.")
@@ -310,30 +390,8 @@ def _refusing(X: Any, outcome: str) -> Iterator[None]:
         said = str(error)
         if "contains NaN" in said or "contains infinity" in said:
             said = said.splitlines()[0]  # what follows speaks of other estimators
-        place = _first_bad_cell(X) if "X contains" in said or "could not convert" in said else ""
+        place = first_bad_cell(X) if "X contains" in said or "could not convert" in said else ""
         raise kind(f"{said}{place}\n{outcome}") from error
-
-
-def _first_bad_cell(X: Any) -> str:
-    """Return where in a table the first cell is that is not a finite number; empty where that cannot be told."""
-    try:
-        frame = hasattr(X, "columns")
-        columns = list(X.columns) if frame else range(np.asarray(X, dtype=object).shape[1])
-        for name in columns:
-            cells = np.asarray(X[name] if frame else np.asarray(X, dtype=object)[:, name], dtype=object)
-            for i, cell in enumerate(cells):
-                if not _is_finite_number(cell):
-                    return f" Row {i}, column {name!r}: {str(cell)[:60]!r}."
-    except (IndexError, KeyError, TypeError, ValueError):
-        return ""  # no table: the error that is being raised says so
-    return ""
-
-
-def _is_finite_number(cell: object) -> bool:
-    try:
-        return bool(np.isfinite(float(cell)))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
 
 
 def seed_of(random_state: Any) -> int:

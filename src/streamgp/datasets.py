@@ -176,7 +176,6 @@ _HAND = np.array([0.02, 0.0, 0.15])  # position of the payload in the last frame
 _VISCOUS = np.array([0.8, 0.8, 0.5, 0.5, 0.2, 0.2, 0.1])
 _COULOMB = np.array([1.0, 1.0, 0.7, 0.7, 0.3, 0.3, 0.15])
 _GRAVITY = 9.81
-_SECONDS_PER_ROW = 0.02
 # Noise is drawn in blocks, so that any range of rows can be generated without the rows before it.
 _NOISE_BLOCK = 4096
 
@@ -259,7 +258,13 @@ def _motion(time: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def load_arm(
-    n_rows: int = 10_000, *, start: int = 0, noise: float = 0.2, payload: float = 0.0, seed: int = 0
+    n_rows: int = 10_000,
+    *,
+    start: int = 0,
+    noise: float = 0.2,
+    payload: float = 0.0,
+    seed: int = 0,
+    rows_per_second: float = 50.0,
 ) -> Dataset:
     """Return a simulated arm with seven joints: 21 inputs, 7 torques with friction and noise.
 
@@ -268,13 +273,15 @@ def load_arm(
     Parameters
     ----------
     n_rows, start : int
-        Rows `start` to `start + n_rows` of an unbounded trajectory with a row every 20 ms.
+        Rows `start` to `start + n_rows` of an unbounded trajectory.
     noise : float
         Standard deviation of the torque sensors, as a multiple of each joint's Coulomb friction.
     payload : float
         Kilograms in the hand.
     seed : int
         Seed of the trajectory and of the noise.
+    rows_per_second : float
+        How often the sensors of the arm are read.
     """
     for name, value, low in (("n_rows", n_rows, 1), ("start", start, 0), ("seed", seed, 0)):
         if not isinstance(value, int | np.integer) or value < low:
@@ -282,8 +289,10 @@ def load_arm(
     for name, amount in (("noise", noise), ("payload", payload)):
         if not isinstance(amount, Real) or not 0 <= amount < np.inf:
             raise ParameterError(f"{name}={amount!r} must be a finite number, 0 or more")
+    if not isinstance(rows_per_second, Real) or not 0 < rows_per_second < np.inf:
+        raise ParameterError(f"rows_per_second={rows_per_second!r} must be a number above 0, such as 500")
     rows = np.arange(start, start + n_rows)
-    q, velocity, acceleration = _motion(rows * _SECONDS_PER_ROW, seed)
+    q, velocity, acceleration = _motion(rows * (1.0 / rows_per_second), seed)
     friction = _VISCOUS * velocity + _COULOMB * np.tanh(velocity / 0.1)
     torques = inverse_dynamics(q, velocity, acceleration, payload) + friction
     torques += noise * _COULOMB * _noise(rows, seed)

@@ -9,9 +9,11 @@
     ├── KernelError (ValueError)         a kernel is invalid, or does not suit the method or the data
     ├── DataError (OSError)              a data set is missing, damaged or not the published one
     ├── CheckpointError (OSError)        a checkpoint cannot be written or read
+    ├── ExportError (ValueError)         a model cannot be exported as it is
     └── NumericalError (ArithmeticError) a factorisation failed; the model is unchanged
 
     StreamGPWarning (UserWarning)
+    ├── ExportWarning                    an exported model leaves out a part of this one
     └── NegativeVarianceWarning          predicted variances below zero were set to zero
 """
 
@@ -44,12 +46,20 @@ class CheckpointError(StreamGPError, OSError):
     """A checkpoint cannot be written or read."""
 
 
+class ExportError(StreamGPError, ValueError):
+    """A model cannot be exported as it is; the message says why and what to do."""
+
+
 class NumericalError(StreamGPError, ArithmeticError):
     """A factorisation failed; the model is unchanged."""
 
 
 class StreamGPWarning(UserWarning):
     """Base class of all warnings of streamgp."""
+
+
+class ExportWarning(StreamGPWarning):
+    """An exported model leaves out a part of this one; the message says which."""
 
 
 class NegativeVarianceWarning(StreamGPWarning):

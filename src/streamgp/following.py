@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from .methods import State, levels
+from .online.members import Known
 from .tuning.families import families_of, off_centre
 
 if TYPE_CHECKING:
@@ -60,16 +61,21 @@ def _at_new_level(learner: L, state: State, jump: levels.Jump) -> L:
         targets=learner.targets.moved(jump.shift),
         sample=learner.sample.without(rows.X, rows.y),
         scores=learner.scores.without_last(rows.count),
-        mixture=learner.mixture and learner.mixture.jumped(jump.shift, rows.X, rows.y),
+        mixture=learner.mixture and learner.mixture.jumped(jump.shift, Known(rows.X, rows.y, rows.given)),
     )
+
+
+def is_off_centre(learner: Learner) -> bool:
+    """Return whether the first rows were at another level than the sample."""
+    return families_of(learner.settings.kernel) != () and bool(off_centre(learner.sample.y).any())
 
 
 def centred(learner: L) -> L:
     """Return the learner with targets about zero, where the first rows were at another level than the sample."""
-    if not families_of(learner.settings.kernel):
+    if not is_off_centre(learner):
         return learner
     shift = off_centre(learner.sample.y)
-    state = learner.state.moved(shift) if shift.any() else None
+    state = learner.state.moved(shift)
     if state is None:
         return learner
     scores = replace(learner.scores, local=learner.scores.local.moved(shift))

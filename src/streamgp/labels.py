@@ -1,4 +1,4 @@
-"""Labels that are missing: NaN among several outputs, in NumPy arrays."""
+"""What is missing in NumPy arrays: labels, NaN among several outputs, and features."""
 
 from __future__ import annotations
 
@@ -28,3 +28,10 @@ def without_gaps(y: Array) -> Array:
         known = y[~gaps[:, j], j]
         out[gaps[:, j], j] = np.resize(known, int(gaps[:, j].sum())) if known.size else 0.0
     return out
+
+
+def lacking(X: Array) -> np.ndarray | None:
+    """Return which features of X (m, d) are missing, NaN; None where none is, or X is not NumPy's."""
+    if type(X) is not np.ndarray or np.isfinite(X).all():
+        return None
+    return np.isnan(X)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Self, cast
 
 import numpy as np
 
-from . import following
+from . import filling, following, hyperparameters
 from ._arrays import (
     Array,
     asarray_like,
     copied,
     is_foreign,
-    joined,
     namespace,
     on_host,
-    one_blas_thread,
     settle,
     to_host,
     zeros,
@@ -29,21 +26,25 @@ from .labels import without_gaps
 from .methods import MergeableState, State, empty_state
 from .methods.factory import gathers
 from .methods.split import forgotten, is_split, learn
+from .methods.stored import Store
 from .online import calibration
 from .online.answered import Late
 from .online.calibration import Scores
+from .online.exponential import NEIGHBOURS
 from .online.first import FirstRows
 from .online.history import Ledger, Repeats
+from .online.missing import Imputation
 from .online.mixture import Mixture
 from .online.outliers import Outliers
 from .online.suspects import ROUNDS
 from .parameters import AUTO, MERGEABLE, Settings
+from .row_weights import taken
 from .targets import TargetScaling
-from .tuning.optimise import TAKEN
+from .transforms import TargetTransform, chosen
+from .tuning.background import Asked
 from .tuning.reservoir import SAMPLE, Reservoir
 from .tuning.schedule import Schedule
 from .tuning.start import start_of
-from .tuning.step import Change, tune_on_sample, tune_weights
 
 # Distinguishes the draw of rows to score from other draws with the same seed.
 SCORING_DRAW = 37
@@ -79,6 +80,12 @@ class Learner:
         Rows without any label, which were not learned.
     mixture : Mixture or None
         The panel, of which the state is the first member; None where the state is alone.
+    asked : Asked or None
+        The tuning that is under way beside the stream.
+    imputation : Imputation or None
+        By which features that are missing are filled in; None where they are refused.
+    transform : TargetTransform or None
+        Of the targets, before all else; None for none.
     """
 
     settings: Settings
@@ -97,14 +104,17 @@ class Learner:
     batches: int
     unlabelled: int = 0
     mixture: Mixture | None = None
+    asked: Asked | None = None
+    imputation: Imputation | None = None
+    transform: TargetTransform | None = None
 
     # The loop
 
     @classmethod
-    def of(cls, settings: Settings, batch: Batch, outliers: Outliers, batches: int) -> Self:
+    def of(cls, settings: Settings, batch: Batch, outliers: Outliers, batches: int, *, at_once: bool) -> Self:
         """Choose the hyperparameters that were not given and learn the first rows; see `begin`."""
-        X, y, n = batch.X, batch.y, batch.X.shape[0]
-        found, estimating = start_of(settings, X, without_gaps(y))
+        X, y, weights, n = batch.X, batch.y, batch.weights, batch.X.shape[0]
+        found, estimating = start_of(settings, X, without_gaps(y), weights)
         offset, scale = asarray_like(found.offset, y), asarray_like(found.scale, y)
         targets = TargetScaling(offset, scale, batch.columns.one_dimensional, batch.dtype)
         z = targets.apply(y)
@@ -116,40 +126,52 @@ class Learner:
             targets=targets,
             state=empty_state(settings, found.kernel, found.noise, X, y),
             like=zeros((0, X.shape[1]), X),
-            sample=sample if settings.tune == "none" else sample.add(X, z, fresh),
+            sample=sample if settings.tune == "none" else sample.add(X, z, fresh, weights),
             schedule=Schedule(found.kernel.theta),
             scores=Scores.none(X.shape[1], y.shape[1], z, local=settings.noise == AUTO),
-            ledger=Ledger.empty().add(X, y),
+            ledger=Ledger.empty().add(X, y, weights),
             repeats=repeats,
             outliers=outliers,
-            first=FirstRows(copied(X), copied(y), estimating, gathering) if estimating or gathering else None,
+            first=FirstRows(copied(X), copied(y), estimating, gathering, weights)
+            if estimating or gathering
+            else None,
             rows_seen=n,
             batches=batches,
             unlabelled=batch.unlabelled,
         )
         if estimating:
-            return replace(learner, state=learn(learner.state, X, z))
+            return replace(learner, state=learn(learner.state, X, z, weights))
 
         def anew(kernel: Kernel, noise: np.ndarray) -> State:
             # Every row is still available: the state of the tuned kernel is made from them.
-            return learn(empty_state(settings, kernel, noise, X, y, tuned=True), X, z)
+            return learn(empty_state(settings, kernel, noise, X, y, tuned=True), X, z, weights)
 
-        due, on_statistics = learner._is_due(n), learner.state.weight_statistics is not None
-        tuned = learner._tuned(anew, n, learner.sample) if due and not on_statistics else learner
+        due, on_statistics = (
+            hyperparameters.is_due(learner, n, at_once=at_once),
+            learner.state.weight_statistics is not None,
+        )
+        tuned = learner
+        if due and not on_statistics:
+            tuned = hyperparameters.tuned(learner, anew, n, learner.sample)
         z = z if tuned.targets is targets else tuned.targets.apply(y)
         if tuned.state is learner.state:  # not tuned, or the tuning was not taken
-            tuned = replace(tuned, state=learn(learner.state, X, z))
+            tuned = replace(tuned, state=learn(learner.state, X, z, weights))
         if due and on_statistics:
-            tuned = tuned._tuned(None, 0, tuned.sample)
-        return tuned._with_panel(X, z)._scored_again(X, z, fresh)
+            tuned = hyperparameters.tuned_on_statistics(tuned)
+        return tuned._with_panel(X, z, weights)._scored_again(X, z, weights, fresh)
 
-    def _with_panel(self, X: Array, z: Array) -> Self:
+    def _with_panel(self, X: Array, z: Array, weights: Array | None) -> Self:
         """Return the learner with the members of the panel, which have learned the first rows X (n, d), z (n, q)."""
         names = self.settings.panel
         if len(names) == 1 or not on_host(X):
             return self
-        scores = Scores.none(X.shape[1], z.shape[1], np.zeros((0, z.shape[1])))
-        return replace(self, mixture=Mixture.begun(names, X, without_gaps(to_host(z)), scores))
+        (d, q), settings = (X.shape[1], z.shape[1]), self.settings
+        # A given noise is the same everywhere, and so is that of a Gaussian process with its neighbours.
+        local = settings.noise == AUTO or set(names) > {"gp", NEIGHBOURS}
+        scores = Scores.none(d, q, np.zeros((0, q)), local=local)
+        store = Store.empty(settings.store, settings.neighbours, d, q) if NEIGHBOURS in names else None
+        own = None if weights is None else to_host(weights)
+        return replace(self, mixture=Mixture.begun(names, X, without_gaps(to_host(z)), scores, store, own))
 
     def update(self, batch: Batch, late: Late | None = None) -> Learner:
         """Test, then train: score each row by the prediction made before it, then learn it.
@@ -160,7 +182,12 @@ class Learner:
         """
         if batch.unlabelled:
             counted = replace(self, unlabelled=self.unlabelled + batch.unlabelled)
-            return counted.update(replace(batch, unlabelled=0)) if batch.X.shape[0] else counted
+            return counted.update(replace(batch, unlabelled=0), late)
+        if not batch.X.shape[0]:
+            return self
+        if batch.lacking is not None and batch.doubt is None:
+            counted, rest, late = filling.filled(self, batch, late)
+            return filling.aligned(counted.update(rest, late), batch.empty)
         if self.first is not None and not self._still_gathers(batch):
             return self._begun_again(batch, self.first)
         outliers = self.outliers
@@ -170,30 +197,35 @@ class Learner:
             if not batch.X.shape[0]:
                 return replace(self, outliers=outliers)
         X, z = batch.X, self.targets.apply(batch.y, deferred=True)
-        tested, fresh = self._tested(X, z, None if late is None else late.standardised(self.targets))
+        weights, late = batch.weights, None if late is None else late.standardised(self.targets)
+        tested, fresh = self._tested(batch, z, late)
         ahead = tested._aged(batch, outliers)
         # A change is followed before anything is tuned on it, or counted as noise.
         changed = following.has_changed(self, ahead)
-        due = not changed and ahead._is_due(X.shape[0])
+        n, dominates = X.shape[0], self._batch_dominates(X, fresh)
+        due = not changed and hyperparameters.is_due(ahead, n, at_once=n > self.rows_seen)
         on_statistics = due and self.state.weight_statistics is not None
         if due:
-            ahead = following.centred(ahead._sampled(X, z, fresh))
-            ahead = ahead if on_statistics else ahead._tuned(ahead.state.retuned, X.shape[0], self.sample)
+            ahead = following.centred(ahead._sampled(X, z, weights, fresh))
+            if not on_statistics:
+                ahead = hyperparameters.tuned(ahead, ahead.state.retuned, n, self.sample)
             z = z if ahead.targets is self.targets else ahead.targets.apply(batch.y)
-        state = learn(ahead.state, X, z)
-        ahead = ahead._with_members(self.mixture if changed else ahead.mixture, X, z, fresh)
+        state = learn(ahead.state, X, z, weights)
+        ahead = ahead._with_members(self.mixture if changed else ahead.mixture, X, z, weights, fresh)
         settle()
         if not due:
             # A device works on the rows while the host samples them.
-            ahead = ahead._sampled(X, z, fresh)
+            ahead = ahead._sampled(X, z, weights, fresh)
         noise = None if changed else ahead.scores.noise
         state = state if noise is None else state.with_noise(noise)
-        ahead = following.adapted(ahead, state, X.shape[0], late.typical_lag if late else 0)
-        ahead = ahead._tuned(None, 0, ahead.sample) if on_statistics else ahead
-        return ahead._scored_again(X, z, fresh) if self._batch_dominates(X, fresh) else ahead
+        ahead = following.adapted(ahead, state, n, late.typical_lag if late else 0)
+        ahead = hyperparameters.tuned_on_statistics(ahead) if on_statistics else ahead
+        ahead = ahead._scored_again(X, z, weights, fresh) if dominates else ahead
+        return ahead if changed else hyperparameters.asked_for(ahead)
 
-    def _tested(self, X: Array, z: Array, late: Late | None) -> tuple[Self, Array | None]:
-        """Score rows X (b, d), z (b, q) before they are learned; and find those that are not repeats."""
+    def _tested(self, batch: Batch, z: Array, late: Late | None) -> tuple[Self, Array | None]:
+        """Score the rows of a batch, z (b, q), before they are learned; and find those that are not repeats."""
+        X, weights, doubt = batch.X, batch.weights, batch.doubt
         # On a device predicting has to be waited for: not every batch is scored.
         device = is_foreign(X)
         if device and self.batches > SCORED_ON_DEVICE and self.batches % SCORED_ON_DEVICE:
@@ -203,17 +235,20 @@ class Learner:
         before, mixture = self.scores, self.mixture
         if self._batch_dominates(X, fresh):
             before, mixture = before.emptied(), mixture and mixture.unscored()
-        scores = calibration.score_ahead(before, self.state, X, z, fresh, late)
-        mixture = mixture and mixture.scored(self.state, X, z, fresh, late)
+        scores = calibration.score_ahead(before, self.state, X, z, fresh, late, weights, doubt=doubt)
+        mixture = mixture and mixture.scored(self.state, X, z, fresh, late, weights, doubt=doubt)
         return replace(self, repeats=repeats, scores=scores, mixture=mixture), fresh
 
-    def _with_members(self, mixture: Mixture | None, X: Array, z: Array, fresh: Array | None) -> Self:
+    def _with_members(
+        self, mixture: Mixture | None, X: Array, z: Array, weights: Array | None, fresh: Array | None
+    ) -> Self:
         """Return the learner with a mixture whose members have learned the rows X (b, d), z (b, q), but no repeats."""
         if mixture is None:
             return self
         if fresh is not None:
             X, z = (namespace(v).take(v, fresh, axis=0) for v in (X, z))
-        return replace(self, mixture=mixture.update(X, z) if X.shape[0] else mixture)
+            weights = taken(weights, fresh)
+        return replace(self, mixture=mixture.update(X, z, weights) if X.shape[0] else mixture)
 
     def _batch_dominates(self, X: Array, fresh: Array | None) -> bool:
         """Return whether a batch has at least as many new rows as all batches before it."""
@@ -223,13 +258,14 @@ class Learner:
         """Return the learner at the next batch: the past is forgotten by its rate, rows are counted and listed."""
         first, forgetting = self.first, self.rate(batch.X.shape[0])
         if first is not None:
-            first = replace(first, X=joined([first.X, batch.X]), y=joined([first.y, batch.y]))
+            first = first.followed_by(batch.X, batch.y, batch.weights)
         return replace(
             self,
             state=self.state if forgetting == 1 else forgotten(self.state, forgetting),
             mixture=self.mixture if forgetting == 1 else self.mixture and self.mixture.forgotten(forgetting),
             schedule=self.schedule.stepped(forgetting),
-            ledger=self.ledger.add(batch.X, batch.y),
+            ledger=self.ledger.add(batch.X, batch.y, batch.weights),
+            imputation=self.imputation and self.imputation.update(batch.X, batch.lacking, forgetting),
             outliers=outliers,
             first=first,
             rows_seen=self.rows_seen + batch.X.shape[0],
@@ -240,10 +276,11 @@ class Learner:
         """Return what a batch multiplies the past by; while first rows are gathered nothing is forgotten."""
         return 1.0 if self.first is not None else self.settings.rate(rows)
 
-    def _sampled(self, X: Array, z: Array, fresh: Array | None) -> Self:
+    def _sampled(self, X: Array, z: Array, weights: Array | None, fresh: Array | None) -> Self:
         if self.settings.tune == "none":
             return self
-        return replace(self, sample=self.sample.add(X, z, fresh, forgetting=self.rate(X.shape[0])))
+        rate = self.rate(X.shape[0])
+        return replace(self, sample=self.sample.add(X, z, fresh, weights, forgetting=rate))
 
     # The first rows
 
@@ -256,12 +293,18 @@ class Learner:
     def _begun_again(self, batch: Batch, first: FirstRows) -> Learner:
         """Begin with all rows so far: units, hyperparameters and basis come from more of them now."""
         n = batch.X.shape[0]
-        both = replace(batch, X=joined([first.X, batch.X]), y=joined([first.y, batch.y]))
-        begun = begin(self.settings, both, self.batches + 1)
+        both, at_once = batch.behind(first.X, first.y, first.weights), n > self.rows_seen
+        transform = self.transform
+        if transform is None:  # chosen when the rows are enough
+            transform = chosen(self.settings.target_transform, to_host(both.X), to_host(both.y))
+            both = both.transformed(transform)
+        begun = begin(self.settings, both, self.batches + 1, at_once=at_once, imputation=self.imputation)
+        begun = hyperparameters.asked_for(begun)
         outliers, schedule = begun.outliers, begun.schedule
         return replace(
             begun,
             columns=self.columns,
+            transform=transform,
             unlabelled=self.unlabelled,
             outliers=outliers.after_first(self.outliers, n, first.estimating),
             schedule=replace(
@@ -270,42 +313,6 @@ class Learner:
                 seconds=self.schedule.seconds + schedule.seconds,
             ),
         )
-
-    # Tuning
-
-    def _is_due(self, coming: int) -> bool:
-        """Return whether to tune now, `coming` rows before they are learned."""
-        rows = self.state.count + coming
-        return self.schedule.is_due(self.settings, self.rows_seen, rows, self.sample.keys.size)
-
-    def _tuned(self, change: Change | None, coming: int, sample_before: Reservoir) -> Self:
-        """Tune, on the sample or, for `change` None, on statistics; scores become those of the new state.
-
-        `coming` rows are learned next; `sample_before` is the sample without them, by which scores are rescaled.
-        """
-        began, scores = time.perf_counter(), self.scores
-        search, kind, sample = self.schedule.search(self.settings), self.settings.objective, self.sample
-        with one_blas_thread():  # a device's stream, too, is tuned on the host
-            if change is not None:
-                state, tuned = tune_on_sample(self.state, sample, kind, search, change)
-            else:
-                last = self.schedule.tunings + 1 >= self.settings.initial_batches
-                fix = self.settings.tune == "hybrid" and last
-                state, tuned = tune_weights(self.state, sample, kind, search, fix=fix)
-        factors, targets, mixture = tuned.factors, self.targets, self.mixture
-        if factors is not None:
-            targets, sample = targets.rescaled(factors), sample.rescaled(factors)
-            mixture = mixture and mixture.rescaled(factors)
-        if tuned.verdict == TAKEN and scores.count:
-            X = asarray_like(sample_before.X, self.like)
-            y = asarray_like(sample_before.y, self.targets.scale)
-            old = self.state.recent_left_out(X, y)
-            new = state.recent_left_out(X, y if factors is None else y * asarray_like(factors, y)[None, :])
-            scores = calibration.rescaled(scores, old, new, factors)
-        known, seconds = self.state.count + coming, time.perf_counter() - began
-        schedule = self.schedule.after(tuned, self.rows_seen, known, seconds)
-        changed = replace(self, state=state, schedule=schedule, scores=scores, targets=targets)
-        return replace(changed, sample=sample, mixture=mixture)
 
     @property
     def inducing_points(self) -> Array:
@@ -316,7 +323,7 @@ class Learner:
 
     # Calibration
 
-    def _scored_again(self, X: Array, z: Array, fresh: Array | None) -> Self:
+    def _scored_again(self, X: Array, z: Array, weights: Array | None, fresh: Array | None) -> Self:
         """Score rows of a batch that was just learned, each left out in turn, and keep the larger scores.
 
         Interpolated rows are easier to predict than those that come next.
@@ -326,9 +333,9 @@ class Learner:
         # Rows that p hyperparameters were tuned on leave errors too small by √(1 − p/n), as in a linear regression.
         tuned = state.kernel.theta.size + 1 if self.settings.tune != "none" else 0
         correction = (1.0 - min(tuned / min(self.rows_seen, SAMPLE), 0.5)) ** -0.5
-        scores = calibration.score_left_out(self.scores, state, X, z, at, correction)
+        scores = calibration.score_left_out(self.scores, state, X, z, at, correction, weights)
         scores = calibration.larger(self.scores, scores, state.noise)
-        mixture = self.mixture and self.mixture.scored_left_out(state, X, z, at)
+        mixture = self.mixture and self.mixture.scored_left_out(state, X, z, at, weights)
         return replace(self, scores=scores, mixture=mixture)
 
     def mergeable(self) -> MergeableState:
@@ -350,22 +357,34 @@ class Learner:
         return cast(MergeableState, self.state)
 
 
-def begin(settings: Settings, batch: Batch, batches: int = 1) -> Learner:
-    """Return the learner of the first rows, without those that the guard refuses.
+def begin(
+    settings: Settings,
+    batch: Batch,
+    batches: int = 1,
+    *,
+    at_once: bool = True,
+    imputation: Imputation | None = None,
+) -> Learner:
+    """Return the learner of the first rows, without those that the guard refuses; tuned, if `at_once`.
 
-    It judges them by the model that the others make, and that is made anew until nothing changes.
+    It judges them by the model that the others make, and that is made anew until nothing changes. `imputation`: by
+    which features were filled in, where that is done.
     """
+    if imputation is None:
+        imputation, batch = filling.begun(settings, batch)
     outliers, kept = Outliers.first(settings.guard, batch)
-    learner = Learner.of(settings, kept, outliers, batches)
+    learner = Learner.of(settings, kept, outliers, batches, at_once=at_once)
     for strictness in ROUNDS if settings.guard == AUTO else ():
         again, kept = outliers.reconsidered(
             batch, learner.state, learner.targets, seed=settings.seed, strictness=strictness
         )
         if again is not outliers:
-            outliers, learner = again, Learner.of(settings, kept, again, batches)
+            outliers, learner = again, Learner.of(settings, kept, again, batches, at_once=at_once)
         elif strictness == 1 or not outliers.total:
             break
+    learner = replace(learner, imputation=imputation and imputation.learned_from(kept.X, kept.lacking))
     if learner.first is None or not learner.first.estimating or not outliers.total:
         return learner
     # All of them are kept, to be judged again with more. Copies: the caller may write its next rows there.
-    return replace(learner, first=replace(learner.first, X=copied(batch.X), y=copied(batch.y)))
+    first = replace(learner.first, X=copied(batch.X), y=copied(batch.y), weights=batch.weights)
+    return replace(learner, first=first)

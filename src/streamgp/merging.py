@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ._arrays import same_place
+from ._arrays import same_place, to_host
 from .checks import Batch
 from .errors import InputError
 from .gp.posterior import LeftOut
+from .hyperparameters import given_up
 from .labels import missing
 from .learner import Learner
+from .means import mean_at
 from .online.calibration import Scores
 from .online.history import Repeats
+from .online.members import Known
 
 
 def unlearned(learner: Learner, batch: Batch) -> Learner:
@@ -26,10 +29,12 @@ def unlearned(learner: Learner, batch: Batch) -> Learner:
         )
     if n > learner.rows_seen:
         raise InputError(f"{n} rows are more than the {learner.rows_seen} that were learned")
+    imputation = learner.imputation
+    batch = batch if imputation is None else imputation.recalled(batch)
     learner.outliers.check_learned(batch, learner.ledger.learned)
-    ledger, known = learner.ledger.without(batch.X, batch.y)
+    ledger, known = learner.ledger.without(batch.X, batch.y, batch.weights)
     z = learner.targets.apply(batch.y)
-    state = state.unlearn(batch.X, z, known=known)
+    state = state.unlearn(batch.X, z, batch.weights, known=known)
     after = replace(
         learner,
         state=state,
@@ -39,11 +44,15 @@ def unlearned(learner: Learner, batch: Batch) -> Learner:
         scores=learner.scores.emptied(),
         ledger=ledger,
         repeats=Repeats(),
+        imputation=imputation and imputation.without(batch.X),
     )
+    after = given_up(after)  # a tuning under way has these rows in its sample
     judged, mixture = _judged_again(after), learner.mixture
     if mixture is None:
         return judged
-    mixture = mixture.without(batch.X, z, judged.state, state.last_rows or (batch.X[:0], z[:0]))
+    last = state.last_rows
+    others = Known(batch.X[:0], z[:0]) if last is None else Known(last.X, last.y, last.given)
+    mixture = mixture.without(Known(batch.X, z, batch.weights), judged.state, others)
     return replace(judged, mixture=mixture)
 
 
@@ -88,7 +97,7 @@ def merged(learner: Learner, other: Learner) -> Learner:
     if theirs.kernel != mine.kernel:
         theirs = theirs.retuned(mine.kernel, mine.noise)
     return replace(
-        learner,
+        given_up(learner),  # a tuning under way knows only half of the rows
         state=mine.merge(theirs),
         rows_seen=learner.rows_seen + other.rows_seen,
         unlabelled=learner.unlabelled + other.unlabelled,
@@ -98,7 +107,19 @@ def merged(learner: Learner, other: Learner) -> Learner:
         ledger=learner.ledger.merge(other.ledger),
         repeats=Repeats(),
         mixture=learner.mixture and other.mixture and learner.mixture.merge(other.mixture),
+        imputation=learner.imputation and other.imputation and learner.imputation.merge(other.imputation),
     )
+
+
+def same_mean(mine: Learner, theirs: Learner) -> bool:
+    """Return whether two learners have the same prior mean, as far as their inducing points tell."""
+    a, b = (learner.settings.mean_function for learner in (mine, theirs))
+    if a is b:
+        return True
+    if a is None or b is None:
+        return False
+    Z, q = mine.inducing_points, mine.targets.n_outputs
+    return bool((to_host(mean_at(a, Z, q)) == to_host(mean_at(b, Z, q))).all())
 
 
 def check_mergeable(mine: Learner, theirs: Learner) -> None:
@@ -111,6 +132,12 @@ def check_mergeable(mine: Learner, theirs: Learner) -> None:
     if mine.first is not None or theirs.first is not None:
         which = "this" if mine.first is not None else "the other"
         raise InputError(f"{which} model still gathers its first rows; let it learn more before they merge")
+    if not (
+        mine.transform is theirs.transform or (mine.transform and mine.transform.is_like(theirs.transform))
+    ):
+        raise InputError(
+            "both must have the same target_transform, chosen from the same first rows: copy one regressor"
+        )
     a, b = mine.mergeable(), theirs.mergeable()
     if (
         not same_place(mine.like, theirs.like)
@@ -119,6 +146,10 @@ def check_mergeable(mine: Learner, theirs: Learner) -> None:
         raise InputError("both must have learned arrays of one library, and targets of one shape")
     if mine.like.shape != theirs.like.shape or mine.targets.n_outputs != theirs.targets.n_outputs:
         raise InputError("both must have the same number of features and of outputs")
+    if not same_mean(mine, theirs):
+        raise InputError(
+            "both must have the same mean_function; they say different things at the inducing points"
+        )
     estimated = a.noise_floor is not None and b.noise_floor is not None
     alike = a.kernel == b.kernel and (estimated or bool((a.noise == b.noise).all()))
     given = (mine.settings.kernel, mine.settings.noise)

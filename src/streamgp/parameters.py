@@ -13,6 +13,9 @@ import numpy as np
 from ._arrays import Array, asarray_like, is_foreign, to_host
 from .errors import KernelError, ParameterError
 from .kernels import FAMILIES, as_kernel
+from .likelihoods import LIKELIHOODS
+from .means import is_mean_function
+from .transforms import NAMES as TRANSFORMS
 
 METHODS = ("pivoted", "srmf", "brmf", "nrmf", "rgp")
 # Methods on inducing points: their statistics can be merged, subtracted and forgotten.
@@ -22,8 +25,10 @@ AUTO = "auto"
 SPECTRAL = ("srmf", "brmf")
 MODES = ("doubling", "initial", "hybrid", "continuous", "none")
 OBJECTIVES = ("evidence", "loo", "training_error")
+# The likelihood of everything that is not said to be of another.
+GAUSSIAN = "gaussian"
 # Members of the panel; the Gaussian process is always one of them.
-MEMBERS = ("gp", "ridge", "ridge_recent", "level")
+MEMBERS = ("gp", "neighbours", "ridge", "ridge_recent", "level")
 # The mode of a stream that only keeps a sample: it is tuned when it is merged into another. Not for users.
 LATER = "later"
 # A batch that is far longer than `memory_rows` leaves so much of the past: nothing, in numbers whose logarithm exists.
@@ -96,6 +101,12 @@ class Settings:
 
     kernel: Any = _parameter(AUTO, _is_anything, "")  # see check_kernel_argument
     method: str = _parameter("pivoted", _one_of(*METHODS), f"one of {', '.join(METHODS)}")
+    likelihood: str = _parameter(
+        GAUSSIAN,
+        _one_of(GAUSSIAN, *LIKELIHOODS),
+        f"one of {', '.join((GAUSSIAN, *LIKELIHOODS))}; for classes use StreamingGPClassifier",
+        ("pivoted",),
+    )
     rank: int | str = _parameter(
         500,
         _either(_whole(1), _one_of("auto")),
@@ -142,12 +153,20 @@ class Settings:
         "'auto', a number of deviations above 0, such as 10, or None",
     )
     mixed_precision: bool = _parameter(False, _is_flag, "True or False", ("pivoted",))
+    missing: str = _parameter("impute", _one_of("impute", "raise"), "'impute' or 'raise'")
+    target_transform: str | None = _parameter(
+        None, _either(_is_none, _one_of(*TRANSFORMS, AUTO)), "'log', 'sqrt', 'logit', 'auto' or None"
+    )
     members: str | tuple[str, ...] = _parameter(
         AUTO,
         _either(_one_of(AUTO), _are_members),
         f"'auto', or names among {', '.join(MEMBERS)}, 'gp' among them, such as ('gp', 'ridge')",
         ("pivoted",),
     )
+    neighbours: int = _parameter(32, _whole(0), "a whole number, 0 for none", ("pivoted",))
+    store: int = _parameter(20_000, _whole(0), "a whole number of rows, 0 for none", ("pivoted",))
+    background: bool = _parameter(True, _is_flag, "True or False")
+    mean_function: Any = _parameter(None, is_mean_function, "a function of X, a fitted regressor, or None")
     seed: int = 0
 
     @classmethod
@@ -159,7 +178,8 @@ class Settings:
     def followed(self, gp: Any) -> Self:
         """Return these settings with the arguments of `gp` that may change between batches (CHANGEABLE)."""
         # Compared by identity: it is quick, and arrays and kernels have no plain `==`.
-        if all(getattr(gp, name) is getattr(self, name) for name in DECLARED):
+        # A mean function stays that of the first batch: of a regressor a copy.
+        if all(getattr(gp, name) is getattr(self, name) for name in DECLARED if name != "mean_function"):
             return self
         # The others are checked, and take effect, at the next `fit`.
         now = replace(self, **{name: getattr(gp, name) for name in CHANGEABLE})
@@ -181,16 +201,16 @@ class Settings:
     @property
     def panel(self) -> tuple[str, ...]:
         """The names of the members of the panel, the Gaussian process first."""
-        if self.method != "pivoted":
+        if self.method != "pivoted" or self.likelihood != GAUSSIAN:
             return ("gp",)
         if self.members != AUTO:
-            return ("gp", *(name for name in MEMBERS[1:] if name in self.members))
-        # Where a kernel was given, it is the user's model that is wanted.
-        return (
-            MEMBERS
-            if self.kernel is None or (isinstance(self.kernel, str) and self.kernel == AUTO)
-            else ("gp",)
-        )
+            wanted: tuple[str, ...] = tuple(self.members)
+        else:
+            free = self.kernel is None or (isinstance(self.kernel, str) and self.kernel == AUTO)
+            # Where a kernel was given, it is the user's model that is wanted.
+            wanted = MEMBERS if free else MEMBERS[:2]
+        without = () if self.neighbours and self.store else ("neighbours",)
+        return tuple(name for name in MEMBERS if name in wanted and name not in without)
 
     @property
     def most_features(self) -> int:
@@ -200,7 +220,20 @@ class Settings:
 
 DECLARED = {f.name: f for f in fields(Settings) if f.metadata}
 # Arguments that take effect at the next batch; the others take effect at the next `fit`.
-CHANGEABLE = ("tune", "objective", "initial_batches", "bounds", "forgetting", "memory_rows")
+CHANGEABLE = ("background", "tune", "objective", "initial_batches", "bounds", "forgetting", "memory_rows")
+
+# Arguments that a likelihood leaves without a meaning, and why; docs/likelihoods.md.
+NOT_UNDER_LIKELIHOOD = {
+    "target_transform": "the likelihood says how targets are distributed",
+    "noise": "the likelihood is the noise",
+    "objective": "hyperparameters maximise the evidence",
+    "guard": "no row is refused; likelihood='student' learns little from far ones",
+    "mean_function": "it is taken off the targets, and what is left of a count is no count",
+    "mixed_precision": "every row has a weight of its own",
+    "members": "the other members of the panel predict normal distributions",
+    "neighbours": "the other members of the panel predict normal distributions",
+    "store": "the other members of the panel predict normal distributions",
+}
 
 
 def check_parameters(gp: Any) -> None:
@@ -233,7 +266,30 @@ def check_parameters(gp: Any) -> None:
         raise ParameterError(
             f"memory_rows={gp.memory_rows!r} and forgetting={gp.forgetting!r} say the same thing; give one of them"
         )
+    if gp.likelihood != GAUSSIAN:
+        _check_under_likelihood(gp)
+    if gp.target_transform is not None and gp.mean_function is not None:
+        raise ParameterError(
+            f"target_transform={gp.target_transform!r} and mean_function are not built together; transform the target "
+            "and the mean yourself, and give the mean"
+        )
     check_kernel_argument(gp.kernel)
+
+
+def _check_under_likelihood(gp: Any) -> None:
+    """Raise ParameterError for an argument that has no meaning under a likelihood."""
+    for name, reason in NOT_UNDER_LIKELIHOOD.items():
+        value, default = getattr(gp, name), DECLARED[name].default
+        plain = (name == "members" and value in (("gp",), ["gp"])) or (name == "guard" and value is None)
+        if not _equals(value, default) and not plain:
+            raise ParameterError(
+                f"{name}={_short(value)} has no meaning with likelihood={gp.likelihood!r}: {reason}; leave it at "
+                f"{default!r}"
+            )
+    if gp.tune == "hybrid":
+        raise ParameterError(
+            f"tune='hybrid' is of the weights of affine kernels, not of likelihood={gp.likelihood!r}; use 'doubling'"
+        )
 
 
 def _short(value: Any) -> str:

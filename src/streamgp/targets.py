@@ -98,17 +98,21 @@ class TargetScaling:
 
     def undo_mean(self, mean: Array) -> Array:
         """Return means (m, q) in the units and shape of the targets."""
-        return self._shaped(mean * self.scale[None, :] + self.offset[None, :])
+        return self.shaped(mean * self.scale[None, :] + self.offset[None, :])
 
     def undo_std(self, variance: Array) -> Array:
         """Return standard deviations in the units and shape of the targets, for variances (m, q)."""
-        return self._shaped(namespace(variance).sqrt(variance) * self.scale[None, :])
+        return self.shaped(namespace(variance).sqrt(variance) * self.scale[None, :])
+
+    def undo_gradient(self, gradient: Array) -> Array:
+        """Return derivatives of means or deviations, (m, d, q), in the units and shape of the targets."""
+        return self.shaped(gradient * self.scale[None, None, :])
 
     def undo_covariance(self, covariances: Sequence[Array]) -> Array:
         """Return the covariance (m, m) or (m, m, q) in the units of the targets, for one of (m, m) of each output."""
         first, *others = covariances
         all_of_them = namespace(first).stack([first, *others], axis=2) if others else first[:, :, None]
-        return self._shaped(all_of_them * (self.scale**2)[None, None, :])
+        return self.shaped(all_of_them * (self.scale**2)[None, None, :])
 
     def undo_log_density(self, log_density: float, n: float | np.ndarray) -> float:
         """Return the log density of n rows of targets, or n (q,) labels of each output, in their own units."""
@@ -122,7 +126,8 @@ class TargetScaling:
         values = cast(values, self.dtype)
         return float(values[0]) if self.one_dimensional else values
 
-    def _shaped(self, values: Array) -> Array:
+    def shaped(self, values: Array) -> Array:
+        """Return values (…, q) in the shape and dtype of the targets."""
         values = cast(values, self.dtype)
         if not bool(namespace(values).all(namespace(values).isfinite(values))):
             raise InputError(

@@ -61,17 +61,17 @@ def test_predictions_are_a_frame_of_the_same_library_with_the_names_of_the_targe
     for model in (gp, streamgp.load(tmp_path / "model.gp")):
         out = predict_frame(model, library.DataFrame(table), 0.8)
         assert type(out) is library.DataFrame
-        ends = ("", "_std", "_low", "_high")
+        ends = ("_mean", "_std", "_low", "_high")
         assert list(out.columns) == [f"{name}{end}" for name in ("force", "heat") for end in ends]
         mean, low, high = gp.predict(library.DataFrame(table), return_interval=0.8)
         np.testing.assert_array_equal(np.asarray(out["heat_low"]), low[:, 1])
-        np.testing.assert_array_equal(np.asarray(out["force"]), mean[:, 0])
+        np.testing.assert_array_equal(np.asarray(out["force_mean"]), mean[:, 0])
         np.testing.assert_array_equal(np.asarray(out["force_high"]), high[:, 0])
     # Targets in another order are matched, too.
     same = predict_frame(
         gp.partial_fit(library.DataFrame(table), targets[["heat", "force"]]), library.DataFrame(table)
     )
-    assert np.corrcoef(np.asarray(same["force"]), y)[0, 1] > 0.9
+    assert np.corrcoef(np.asarray(same["force_mean"]), y)[0, 1] > 0.9
     with pytest.raises(InputError, match="heat"):
         gp.partial_fit(library.DataFrame(table), library.DataFrame({"force": y, "cold": y}))
 
@@ -82,7 +82,7 @@ def test_the_index_of_a_pandas_frame_is_kept_and_an_array_is_refused():
     gp = StreamingGPRegressor(rank=30, random_state=0).fit(X, pd.Series(y, index=X.index, name="force"))
     out = predict_frame(gp, X)
     assert out.index.equals(X.index)
-    assert "force" in out.columns
+    assert "force_mean" in out.columns
     with pytest.raises(InputTypeError, match="pass a DataFrame"):
         predict_frame(gp, X.to_numpy())
     with pytest.raises(InputTypeError, match="names"):

@@ -22,7 +22,7 @@ def test_a_row_without_a_label_is_predicted_and_not_learned(tmp_path):
     )  # fmt: skip
     assert outcome.exit_code == 0, outcome.output
     assert "10 rows without a label" in outcome.output
-    assert all(row["y"] for row in read_rows(tmp_path / "o.csv")[100:])
+    assert all(row["y_mean"] for row in read_rows(tmp_path / "o.csv")[100:])
     assert streamgp.load(tmp_path / "m").n_samples_seen_ == 290
 
 
@@ -30,10 +30,7 @@ BAD = {
     "l20": "1,2,3",
     "l21": "1,2,3,4,5",
     "l22": "x,2,3,4",
-    "l23": "nan,2,3,4",
     "l24": "1,inf,3,4",
-    "l25": "1,,3,4",
-    "l26": "1,2,3,nan",
     "l27": '1,"2,3,4',
     "l28": "\x00\udcff,1,2,3".encode("utf-8", "surrogateescape").decode("latin-1"),
     "l29": "1,2,3,1e999",
@@ -52,13 +49,13 @@ def test_bad_rows_are_counted_named_by_line_and_never_learned(tmp_path):
         more = ("--quarantine", tmp_path / "q.jsonl") if how == "quarantine" else ()
         outcome = run(tmp_path / "t.csv", *common, "--on-error", how, *more, "--save", tmp_path / "m.gp")
         assert outcome.exit_code == 0, outcome.output
-        assert "11 bad rows" in outcome.output
+        assert "8 bad rows" in outcome.output
         assert "line 20: 3 cells, expected 4" in outcome.output
         X = random_rows(50, 5)[0]
         mine, good_ones = (streamgp.load(tmp_path / name).predict(X) for name in ("m.gp", "good.gp"))
         np.testing.assert_array_equal(mine, good_ones)
     listed = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
-    assert [row["line"] for row in listed] == list(range(20, 31))
+    assert [row["line"] for row in listed] == [20, 21, 22, 24, 27, 28, 29, 30]
     assert all(row["reason"] for row in listed)
 
 

@@ -76,7 +76,7 @@ def test_a_disturbance_as_long_as_others_before_gives_up_nothing():
         .update(X[500:], y[500:, None])
         .folded
     )
-    given = {"horizon": 10, "rows": 600, "forget": True}
+    given = {"horizon": 10, "rows": 600, "forget": True, "surprised": True}
     surprised = Adaptation(next_look=5000)
     assert surprised.looked(state.fit, state.window, **given, lasting=1.0).kept < 1
     assert surprised.looked(state.fit, state.window, **given, lasting=30.0).kept == 1
@@ -95,3 +95,19 @@ def test_looks_come_later_and_later_and_sooner_after_a_surprise():
     assert not looked.is_due(1049, surprised=True)
     assert looked.is_due(1050, surprised=True)
     assert not looked.is_due(1999, surprised=False)
+
+
+def test_a_look_that_was_due_anyway_does_not_take_the_place_of_one_after_a_surprise():
+    # Few rows of the window are of the change; most of the others would be predicted better by a past that is wrong.
+    y = np.concatenate([F[:500], -F[500:]]) + 0.1 * RNG.standard_normal(600)
+    state = (
+        learned(y[:500], SquaredExponential(1.0), X=X[:500], noise=0.01, tune="none")
+        .update(X[500:], y[500:, None])
+        .folded
+    )
+    given = {"horizon": 10, "rows": 600, "forget": True}
+    for next_look in (600, 5000):
+        looked = Adaptation(next_look=next_look).looked(state.fit, state.window, **given, surprised=True)
+        assert looked.kept < 1
+        assert looked.next_look == next_look
+    assert Adaptation().looked(state.fit, state.window, **given, surprised=False).kept == 1

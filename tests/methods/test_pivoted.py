@@ -26,14 +26,14 @@ def test_rows_a_few_at_a_time_end_where_batches_of_a_hundred_end(batch, monkeypa
         PivotedState, "_is_urgent", lambda *_: False
     )  # a row that is taken at once is not reviewed
     X, y = wave(800)
-    start = StreamingGPRegressor(KERNEL, tune="none", noise=0.02, rank=60, random_state=0).partial_fit(
-        X[:200], y[:200]
-    )
+    start = StreamingGPRegressor(
+        KERNEL, tune="none", noise=0.02, rank=60, random_state=0, members=("gp",)
+    ).partial_fit(X[:200], y[:200])
     few, many = (
         start,
-        StreamingGPRegressor(KERNEL, tune="none", noise=0.02, rank=60, random_state=0).partial_fit(
-            X[:200], y[:200]
-        ),
+        StreamingGPRegressor(
+            KERNEL, tune="none", noise=0.02, rank=60, random_state=0, members=("gp",)
+        ).partial_fit(X[:200], y[:200]),
     )
     for i in range(200, 800, POLICY.review_every):
         many.partial_fit(X[i : i + POLICY.review_every], y[i : i + POLICY.review_every])

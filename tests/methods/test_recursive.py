@@ -78,8 +78,8 @@ def test_rgp_forgets_at_the_given_rate():
 
 def test_rgp_refuses_to_unlearn_under_another_kernel():
     X, y = plane(200)
-    gp = StreamingGPRegressor(method="rgp", rank=60, random_state=0).partial_fit(X[:100], y[:100])
-    gp.partial_fit(X[100:], y[100:])
+    gp = StreamingGPRegressor(method="rgp", rank=60, random_state=0).partial_fit(X[:90], y[:90])
+    gp.partial_fit(X[90:], y[90:])
     assert gp.tuning_.taken
     with pytest.raises(InputError, match="after a tuning"):
         gp.unlearn(X[100:], y[100:])

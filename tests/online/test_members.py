@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from streamgp.online.members import LEVEL_MEMORY, FadingRidge, Level
+from streamgp.online.members import LEVEL_MEMORY, FadingRidge, Known, Level
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 5)) * np.array([1.0, 1e-6, 1e6, 3.0, 1.0]) + np.array(
@@ -48,12 +48,12 @@ def test_rows_that_fade_are_rows_of_less_weight():
 
 
 def test_rows_that_are_taken_away_were_never_there():
-    none = (X[:0], Z[:0])
-    without = linear().without(X[:100], Z[:100], none)
+    none = Known(X[:0], Z[:0])
+    without = linear().without(Known(X[:100], Z[:100]), none)
     assert_allclose(without.predict(X), linear(slice(100, None)).predict(X), atol=1e-8)
-    assert (linear().without(X, Z, none).predict(X) == 0).all()
+    assert (linear().without(Known(X, Z), none).predict(X) == 0).all()
     # The weights of rows that have faded are not known any more: it begins again with others.
-    faded = linear(fading=0.99).without(X[:100], Z[:100], (X[100:], Z[100:]))
+    faded = linear(fading=0.99).without(Known(X[:100], Z[:100]), Known(X[100:], Z[100:]))
     assert_allclose(faded.predict(X), linear(slice(100, None), fading=0.99).predict(X), atol=1e-8)
 
 
@@ -61,7 +61,7 @@ def test_a_jump_that_was_learned_is_unlearned_when_it_is_followed():
     shift = np.array([1e4, -3.0])
     for fading in (1.0, 0.99):
         jumped = linear(slice(0, 280), fading=fading).update(X[280:], Z[280:] + shift)
-        after = jumped.jumped(shift, X[280:], Z[280:] + shift)
+        after = jumped.jumped(shift, Known(X[280:], Z[280:] + shift))
         assert_allclose(after.predict(X), linear(fading=fading).predict(X), atol=1e-5)
 
 

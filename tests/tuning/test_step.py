@@ -71,7 +71,7 @@ def test_a_kernel_that_the_model_cannot_take_is_not_taken(monkeypatch):
 
 def test_the_time_of_carrying_the_past_over_is_tuning_time(monkeypatch):
     X, y = plane(200)
-    gp = StreamingGPRegressor(random_state=0, rank=30).partial_fit(X[:100], y[:100])
+    gp = StreamingGPRegressor(random_state=0, rank=30).partial_fit(X[:90], y[:90])
     original = PivotedState.retuned
 
     def slow(self, kernel, noise):
@@ -79,6 +79,6 @@ def test_the_time_of_carrying_the_past_over_is_tuning_time(monkeypatch):
         return original(self, kernel, noise)
 
     monkeypatch.setattr(PivotedState, "retuned", slow)
-    (record,) = prequential(gp, X[100:], y[100:])
+    (record,) = prequential(gp, X[90:], y[90:], 110)
     assert record.tuning == "taken"
     assert record.tuning_seconds >= 0.2

@@ -40,7 +40,7 @@ def namespace(*arrays: Array) -> Namespace:
     """Return the array API namespace that the arrays share."""
     kind = type(arrays[0])
     known = _namespaces.get(kind)
-    if known is not None and all(type(x) is kind for x in arrays):
+    if known is not None and (len(arrays) == 1 or all(type(x) is kind for x in arrays)):
         return known
     found = compat.array_namespace(*arrays)
     if all(type(x) is kind for x in arrays):
@@ -50,7 +50,7 @@ def namespace(*arrays: Array) -> Namespace:
 
 def is_foreign(x: object) -> bool:
     """Return whether x is an array of a library other than NumPy (torch, CuPy, array_api_strict, …)."""
-    return bool(compat.is_array_api_obj(x)) and not compat.is_numpy_array(x)
+    return type(x) is not np.ndarray and bool(compat.is_array_api_obj(x)) and not compat.is_numpy_array(x)
 
 
 def on_host(x: Array) -> bool:
@@ -70,13 +70,15 @@ def asarray_like(values: object, like: Array, dtype: Any = None) -> Array:
     """Return host values as an array of the library, device and (unless given) dtype of `like`."""
     host = np.array(values, dtype=np.float64)
     dtype = like.dtype if dtype is None else dtype
-    if compat.is_numpy_array(like):
+    if type(like) is np.ndarray:
         return host.astype(dtype, copy=False)
     return namespace(like).asarray(host, dtype=dtype, device=compat.device(like))
 
 
 def to_host(x: Array) -> np.ndarray:
     """Return an array of any library as a NumPy array; a NumPy array is returned as it is."""
+    if type(x) is np.ndarray:
+        return x
     if compat.is_numpy_array(x):
         out: np.ndarray = x
     elif compat.is_torch_array(x):
@@ -95,7 +97,7 @@ def cast(x: Array, dtype: Any) -> Array:
 
 def double(x: Array) -> Array:
     """Return x in float64 of the same library, without a copy where none is needed."""
-    xp = namespace(x)
+    xp = np if type(x) is np.ndarray else namespace(x)
     return x if x.dtype == xp.float64 else xp.astype(x, xp.float64)
 
 
@@ -239,19 +241,28 @@ def joined(parts: Sequence[Array]) -> Array:
 
 def in_place(name: str, x: Array) -> Array:
     """Return the elementwise function `name` of x, written into the memory of x where the library can."""
+    if type(x) is np.ndarray:
+        return getattr(np, name)(x, out=x)
     xp = namespace(x)
-    if compat.is_numpy_array(x) or compat.is_torch_array(x) or compat.is_cupy_array(x):
+    if compat.is_torch_array(x) or compat.is_cupy_array(x):
         return getattr(xp, name)(x, out=x)
     return getattr(xp, name)(x)
 
 
 def clip_below(x: Array, low: float) -> Array:
     """Return x with entries below `low` raised to it, written into the memory of x where the library can."""
-    if compat.is_numpy_array(x):
+    if type(x) is np.ndarray:
         return np.maximum(x, low, out=x)
     if compat.is_torch_array(x):
         return x.clamp_(min=low)
     return namespace(x).clip(x, min=low)
+
+
+def clipped(x: Array, low: float, high: float) -> Array:
+    """Return x with entries held between two bounds, written into the memory of x where the library can."""
+    if type(x) is np.ndarray:
+        return np.minimum(np.maximum(x, low, out=x), high, out=x)
+    return namespace(x).clip(x, min=low, max=high)
 
 
 def finite(x: Array, what: str) -> Array:

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 
 import array_api_compat as compat
 import numpy as np
-import scipy.linalg
 from threadpoolctl import ThreadpoolController
 
 from ..errors import NumericalError
+from . import lapack
 from .library import Array, copied, empty, eye, finite, namespace
 
 T = TypeVar("T")
@@ -118,10 +118,7 @@ def cholesky(matrix: Array, what: str, ridge: float = 0.0) -> Array:
         factor = copied(matrix).T
         if ridge:
             np.einsum("ii->i", factor)[...] += ridge
-        info = 0
-        if matrix.size:
-            (potrf,) = scipy.linalg.get_lapack_funcs(("potrf",), (factor,))
-            factor, info = potrf(factor, lower=1, overwrite_a=1)
+        info = lapack.potrf(factor) if matrix.size else 0
         failure: Exception | None = None
         if info or not np.isfinite(factor.diagonal()).all():
             failure = np.linalg.LinAlgError(f"potrf stopped at {info}")
@@ -139,6 +136,14 @@ def cholesky(matrix: Array, what: str, ridge: float = 0.0) -> Array:
             f"{what} is not positive definite to the precision of {matrix.dtype}; raise the noise"
         ) from failure
     return factor
+
+
+def inverse_from(factor: np.ndarray, what: str) -> np.ndarray:
+    """Return the inverse of the matrix (r, r) that has this lower Cholesky factor."""
+    half = np.array(factor, order="F")
+    if lapack.potri(half):
+        raise NumericalError(f"{what} cannot be inverted")
+    return np.asarray(half + np.tril(half, -1).T)  # its upper triangle was that of the factor, zero
 
 
 def eigh(matrix: Array, what: str) -> tuple[Array, Array]:
@@ -172,15 +177,12 @@ def solve_lower(factor: Array, right: Array, *, transpose: bool = False, rows: b
         lower = bool(factor.flags.f_contiguous)
         from_right = not right.flags.f_contiguous
         out = copied(right if from_right else right.T)  # overwritten by the solution
-        (trsm,) = scipy.linalg.get_blas_funcs(("trsm",), (factor, right))
         solve = partial(
-            trsm,
-            1.0,
+            lapack.trsm,
             factor if lower else factor.T,
-            side=int(from_right),
-            lower=int(lower),
-            trans_a=int((transpose == lower) != from_right),
-            overwrite_b=1,
+            from_right=from_right,
+            lower=lower,
+            transposed=(transpose == lower) != from_right,
         )
         n_right = right.shape[1]
         if from_right or n_right * factor.size < MIN_SHARED:
@@ -286,6 +288,16 @@ def in_parallel(task: Callable[[slice], T], parts: list[slice], like: Array) -> 
     # The calling thread takes the first part itself, since waking another one takes time.
     others = [_pool(n_workers).submit(marked, part) for part in parts[1:]]
     return [marked(parts[0]), *(future.result() for future in others)]
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Let this thread do all parts of `in_parallel` itself: another that needs the pool does not wait for it."""
+    before, _inside.part = getattr(_inside, "part", False), True
+    try:
+        yield
+    finally:
+        _inside.part = before
 
 
 def workers() -> int:

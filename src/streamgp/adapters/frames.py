@@ -30,7 +30,7 @@ def predict_frame(
     Returns
     -------
     data frame of the same library
-        Columns NAME, NAME_std, NAME_low, NAME_high for each target; the index of X if it has one.
+        Columns NAME_mean, NAME_std, NAME_low, NAME_high for each target; the index of X if it has one.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def predict_frame(
     >>> X = pd.DataFrame({"load": np.linspace(0, 1, 80), "heat": np.linspace(1, 0, 80) ** 2})
     >>> gp = StreamingGPRegressor(random_state=0).fit(X, X["load"].rename("wear"))
     >>> list(predict_frame(gp, X[["heat", "load"]]).columns)
-    ['wear', 'wear_std', 'wear_low', 'wear_high']
+    ['wear_mean', 'wear_std', 'wear_low', 'wear_high']
     """
     kind = type(X).__module__.partition(".")[0]
     if kind not in ("pandas", "polars"):
@@ -52,7 +52,7 @@ def predict_frame(
         raise InputTypeError(
             f"targets has {len(names)} names, the model has {mean.shape[1]} targets; name each"
         )
-    parts = {"": mean, "_std": std, "_low": low, "_high": high}
+    parts = {"_mean": mean, "_std": std, "_low": low, "_high": high}
     columns = [f"{name}{end}" for name in names for end in parts]
     if len(set(columns)) < len(columns):
         raise InputError(

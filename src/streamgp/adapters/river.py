@@ -1,7 +1,8 @@
-"""StreamingGPRegressor with the interface of River: one dictionary, or one data frame, at a time.
+"""Regression and classification with the interface of River: one dictionary, or one data frame, at a time.
 
-Features are matched by name. A feature that a row lacks counts as zero, as in River's linear models; one that the
-first row did not have is ignored, since the number of inputs of a kernel is fixed.
+Features are matched by name. A feature that a row lacks is filled in by what the others say, and counts as zero for
+classes; one that the first row did not have is ignored, since the number of inputs of a kernel is fixed. Classes are
+added as they come.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 from river import base
 
+from ..classifier import StreamingGPClassifier
 from ..errors import InputError
 from ..parameters import used_by
 from ..regressor import StreamingGPRegressor
@@ -22,7 +24,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
     Parameters
     ----------
-    kernel, method, rank, noise, tune, forgetting, memory_rows, guard, seed
+    kernel, method, likelihood, rank, noise, tune, forgetting, memory_rows, guard, seed
         As in StreamingGPRegressor; `seed` is its random_state.
 
     Examples
@@ -40,6 +42,7 @@ class GPRegressor(base.MiniBatchRegressor):
         self,
         kernel: Any = "auto",
         method: str = "pivoted",
+        likelihood: str = "gaussian",
         rank: int = 200,
         noise: float | str = "auto",
         tune: str = "doubling",
@@ -50,6 +53,7 @@ class GPRegressor(base.MiniBatchRegressor):
     ) -> None:
         self.kernel = kernel
         self.method = method
+        self.likelihood = likelihood
         self.rank = rank
         self.noise = noise
         self.tune = tune
@@ -58,6 +62,7 @@ class GPRegressor(base.MiniBatchRegressor):
         self.guard = guard
         self.seed = seed
         given: dict[str, Any] = {
+            "likelihood": likelihood,
             "noise": noise,
             "tune": tune,
             "forgetting": forgetting,
@@ -108,14 +113,97 @@ class GPRegressor(base.MiniBatchRegressor):
         return pd.Series(values, index=X.index, dtype="float64")
 
 
+class GPClassifier(base.MiniBatchClassifier):
+    """Gaussian process classification with hyperparameters that are tuned on the stream.
+
+    Parameters
+    ----------
+    kernel, rank, tune, forgetting, memory_rows, seed
+        As in StreamingGPClassifier; `seed` is its random_state.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from streamgp.adapters.river import GPClassifier
+    >>> model = preprocessing.StandardScaler() | GPClassifier(rank=50, seed=0)
+    >>> stream = datasets.Phishing().take(300)
+    >>> evaluate.progressive_val_score(stream, model, metrics.Accuracy()).get() > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "auto",
+        rank: int = 200,
+        tune: str = "doubling",
+        forgetting: float | str = "auto",
+        memory_rows: float | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.rank = rank
+        self.tune = tune
+        self.forgetting = forgetting
+        self.memory_rows = memory_rows
+        self.seed = seed
+        given: dict[str, Any] = {"tune": tune, "forgetting": forgetting, "memory_rows": memory_rows}
+        self.gp = StreamingGPClassifier(kernel, rank=rank, random_state=seed, **given)
+        self.names: list[Any] = []
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def _unit_test_skips(self) -> set[str]:
+        """Return the check that does not apply; see GPRegressor."""
+        return {"check_learn_many_matches_learn_one"}
+
+    @property
+    def _is_fitted(self) -> bool:
+        return bool(self.names) and self.gp.__sklearn_is_fitted__()
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn one row."""
+        names = self.names or sorted(x, key=str)
+        if names:
+            self.gp.partial_fit(_filled(_row(x, names)), [y])
+        self.names = names
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return the probability of each class so far; none before the first row is learned."""
+        if not self._is_fitted:
+            return {}
+        shares = self.gp.predict_proba(_filled(_row(x, self.names)))[0]
+        return dict(zip(self.gp.classes_.tolist(), shares.tolist(), strict=True))
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn the rows of a data frame."""
+        names = self.names or sorted(X.columns, key=str)
+        if len(X) and names:
+            self.gp.partial_fit(_filled(_rows(X, names)), y.to_numpy())
+            self.names = names
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the probabilities of the rows of a data frame; no column before the first row is learned."""
+        if not self._is_fitted or not len(X):
+            return pd.DataFrame(index=X.index)
+        shares = self.gp.predict_proba(_filled(_rows(X, self.names)))
+        return pd.DataFrame(shares, index=X.index, columns=self.gp.classes_)
+
+
 def _row(x: dict[Any, Any], names: list[Any]) -> np.ndarray:
     """Return the named features as a matrix (1, d)."""
-    return _numbers([[x.get(name, 0.0) for name in names]])
+    return _numbers([[x.get(name, np.nan) for name in names]])
 
 
 def _rows(X: pd.DataFrame, names: list[Any]) -> np.ndarray:
     """Return the named columns as a matrix (n, d)."""
-    return np.ascontiguousarray(_numbers(X.reindex(columns=names, fill_value=0.0).to_numpy()))
+    return np.ascontiguousarray(_numbers(X.reindex(columns=names).to_numpy()))
+
+
+def _filled(rows: np.ndarray) -> np.ndarray:
+    """Return rows whose missing features are zero."""
+    return np.where(np.isnan(rows), 0.0, rows)
 
 
 def _numbers(values: Any) -> np.ndarray:

@@ -1,4 +1,8 @@
-"""Files that a run writes, and can resume after any interruption: predictions and quarantined rows."""
+"""Files that a run writes, and can resume after any interruption: predictions and quarantined rows.
+
+Predictions are a table: the line in the input, the columns that are kept of it as text, then for each target TARGET
+what was measured, TARGET_mean, TARGET_std, TARGET_low and TARGET_high.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,10 @@ import io
 import json
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Protocol
 
 import numpy as np
@@ -17,14 +23,17 @@ from ..errors import DataError, ParameterError
 from .tables import BadRow
 from .tables.parquet import import_pyarrow
 
+# What follows the name of a target in the name of a column.
+ENDS = ("_measured", "_mean", "_std", "_low", "_high")
+
 
 class Writer(Protocol):
     """Destination of predictions."""
 
     path: str
 
-    def write(self, line_numbers: Sequence[int], columns: Sequence[np.ndarray]) -> None:
-        """Write rows: their line numbers, then one value from each column."""
+    def write(self, line_numbers: Sequence[int], texts: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+        """Write rows: their line numbers, kept texts (b, k), then one value from each column (b,)."""
 
     def flush(self) -> int:
         """Write everything to the disk and return the size of the file in bytes."""
@@ -33,36 +42,38 @@ class Writer(Protocol):
         """Write everything and close the file."""
 
 
-class CsvWriter:
-    """Predictions as CSV in a file or on standard output ("-"); a resumed file is first cut to `size` bytes."""
+class _LineWriter(ABC):
+    """Predictions as lines in a file or on standard output ("-"); a resumed file is first cut to `size` bytes."""
 
-    def __init__(self, path: str, names: Sequence[str], size: int = 0, *, header: bool = True) -> None:
-        self.path = path
+    def __init__(self, path: str, names: Sequence[str], size: int = 0, *, begin: bool = True) -> None:
+        self.path, self.names = path, list(names)
         if path == "-":
             if sys.stdout is None:
                 raise DataError("there is no standard output; name a file with --output")
             self.file: IO[bytes] = sys.stdout.buffer
         else:
             self.file = open_at(path, size)
-        if not size and header:
-            buffer = io.StringIO()
-            csv.writer(buffer, lineterminator="\n").writerow(["line", *names])
-            self._put(buffer.getvalue().encode())
+        if not size and begin:
+            self._put(self._first())
 
-    def _put(self, data: bytes) -> None:
+    @abstractmethod
+    def _first(self) -> str:
+        """Return what stands before the first row."""
+
+    @abstractmethod
+    def _row(self, line: int, texts: Sequence[str], values: Sequence[float]) -> str:
+        """Return a row; NaN becomes a missing value, other numbers keep every bit."""
+
+    def _put(self, text: str) -> None:
         with _write_errors(self.path):
-            self.file.write(data)
+            self.file.write(text.encode("utf-8", "backslashreplace"))
             if self.path == "-":
                 self.file.flush()
 
-    def write(self, line_numbers: Sequence[int], columns: Sequence[np.ndarray]) -> None:
-        """Write rows; NaN becomes an empty cell, other numbers keep every bit."""
-        values = np.column_stack(columns).tolist()
-        text = [
-            ",".join([str(line), *("" if v != v else repr(v) for v in row)])
-            for line, row in zip(line_numbers, values, strict=True)
-        ]
-        self._put(("\n".join(text) + "\n").encode() if text else b"")
+    def write(self, line_numbers: Sequence[int], texts: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+        """Write rows: their line numbers, kept texts (b, k), then one value from each column (b,)."""
+        rows = zip(line_numbers, texts.tolist(), np.column_stack(columns).tolist(), strict=True)
+        self._put("".join(self._row(*row) for row in rows))
 
     def flush(self) -> int:
         """Write everything to the disk and return the size of the file in bytes."""
@@ -75,24 +86,57 @@ class CsvWriter:
             self.file.close()
 
 
+class CsvWriter(_LineWriter):
+    """Predictions as CSV; a missing value is an empty cell."""
+
+    def _first(self) -> str:
+        return _csv(["line", *self.names])
+
+    def _row(self, line: int, texts: Sequence[str], values: Sequence[float]) -> str:
+        numbers = ",".join("" if v != v else repr(v) for v in values)
+        return f"{line},{_csv(texts)[:-1]},{numbers}\n" if texts else f"{line},{numbers}\n"
+
+
+def _csv(cells: Sequence[str]) -> str:
+    """Return a line of CSV."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    text = buffer.getvalue()
+    return text if len(cells) != 1 or cells[0] else "\n"  # one empty cell alone would be quoted
+
+
+class JsonWriter(_LineWriter):
+    """Predictions as JSON lines; a missing value is null."""
+
+    def _first(self) -> str:
+        return ""
+
+    def _row(self, line: int, texts: Sequence[str], values: Sequence[float]) -> str:
+        cells = (line, *texts, *(None if v != v else v for v in values))
+        row = dict(zip(("line", *self.names), cells, strict=True))
+        return json.dumps(row, ensure_ascii=False) + "\n"
+
+
 class ParquetWriter:
     """Predictions as Parquet; the file can be read only after `close`."""
 
     ROW_GROUP = 100_000
 
-    def __init__(self, path: str, names: Sequence[str]) -> None:
-        self.arrow, self.names, self.path = import_pyarrow(), ["line", *names], path
-        types = [self.arrow.int64(), *[self.arrow.float64()] * len(names)]
-        self.schema = self.arrow.schema(list(zip(self.names, types, strict=True)))
+    def __init__(self, path: str, kept: Sequence[str], names: Sequence[str]) -> None:
+        self.arrow, self.path = import_pyarrow(), path
+        fields = [("line", self.arrow.int64()), *((name, self.arrow.string()) for name in kept)]
+        self.schema = self.arrow.schema([*fields, *((name, self.arrow.float64()) for name in names)])
         try:
             self.file = self.arrow.parquet.ParquetWriter(path, self.schema)
         except OSError as error:
             raise DataError(f"{path} cannot be written: {error}") from error
         self.pending: list[list[np.ndarray]] = []
 
-    def write(self, line_numbers: Sequence[int], columns: Sequence[np.ndarray]) -> None:
+    def write(self, line_numbers: Sequence[int], texts: np.ndarray, columns: Sequence[np.ndarray]) -> None:
         """Write rows; NaN becomes a null."""
-        self.pending.append([np.array(line_numbers), *columns])
+        clean = [[text.encode("utf-8", "backslashreplace").decode() for text in cells] for cells in texts.T]
+        kept = [np.array(cells, dtype=object) for cells in clean]
+        self.pending.append([np.array(line_numbers), *kept, *columns])
         if sum(len(part[0]) for part in self.pending) >= self.ROW_GROUP:
             self._put()
 
@@ -117,23 +161,32 @@ class ParquetWriter:
 
 
 def open_writer(
-    output: str | None, targets: Sequence[str], size: int = 0, *, header: bool = True
+    output: str | None, targets: Sequence[str], kept: Sequence[str] = (), size: int = 0, *, begin: bool = True
 ) -> Writer | None:
     """Return a writer of predictions that fits the suffix of `output`, None without one.
 
-    `size` is the number of bytes after which a resumed CSV file continues.
+    `kept` are the columns of the input that are written beside; `size` is the number of bytes after which a resumed
+    file continues, `begin` is false for it.
     """
     if output is None:
         return None
-    names = [f"{target}{end}" for target in targets for end in ("", "_std", "_low", "_high")]
-    repeated = sorted({name for name in ["line", *names] if ["line", *names].count(name) > 1})
+    names = prediction_names(targets, kept)
+    end = Path(output).suffix.lower()
+    if end == ".parquet":
+        return ParquetWriter(output, kept, names[len(kept) :])
+    kind = JsonWriter if end in (".jsonl", ".ndjson") else CsvWriter
+    return kind(output, names, size, begin=begin)
+
+
+def prediction_names(targets: Sequence[str], kept: Sequence[str]) -> list[str]:
+    """Return the names of what is written beside the line; raise ParameterError if two are the same."""
+    names = [*kept, *(f"{target}{end}" for target in targets for end in ENDS)]
+    repeated = sorted({name for name in names if ["line", *names].count(name) > 1})
     if repeated:
         raise ParameterError(
-            f"the output would have two columns called {repeated[0]}; rename a target in the input"
+            f"the output would have two columns called {repeated[0]}; rename a target or a kept column in the input"
         )
-    if output.lower().endswith(".parquet"):
-        return ParquetWriter(output, names)
-    return CsvWriter(output, names, size, header=header)
+    return names
 
 
 class Quarantine:

@@ -14,11 +14,14 @@ th, td { border-bottom: 1px solid #ccc; padding: .3rem .6rem; text-align: left; 
 @media (min-width: 40.01rem) { td:last-child:not(.n) { min-width: 14rem } }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption { font-size: .9rem; color: #444 }
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 0 1.5rem }
+.grid figure { margin: .8rem 0 } .grid img { width: 100% } p { overflow-wrap: anywhere }
+.alarm { border-left: .3rem solid #D55E00; background: #fff4ec; padding: .3rem .7rem; margin: .4rem 0 }
 @media (max-width: 40rem) {
   table, tbody, tr, td { display: block } tr:first-child { display: none }
   tr { border-bottom: 2px solid #999; padding: .4rem 0 } td { border: 0; padding: .1rem .4rem }
   td:first-child { font-weight: 600 } td.n { text-align: left; white-space: normal }
-  td:not(:first-child)::before { content: attr(data-head) ": "; color: #555 }
+  td:empty { display: none } td:not(:first-child)::before { content: attr(data-head) ": "; color: #555 }
 }
 """
 
@@ -36,6 +39,16 @@ def page(title: str, parts: Sequence[str]) -> str:
 def heading(text: str) -> str:
     """Return a heading of the second level."""
     return f"<h2>{html.escape(text)}</h2>"
+
+
+def alarm(text: str) -> str:
+    """Return a paragraph that stands out."""
+    return f'<p class="alarm"><strong>Alarm</strong> {html.escape(text)}</p>'
+
+
+def grid(parts: Sequence[str]) -> str:
+    """Return parts side by side, as many as there is room for."""
+    return f'<div class="grid">{"".join(parts)}</div>'
 
 
 def paragraph(text: str) -> str:

@@ -13,8 +13,7 @@ from rich.table import Table
 
 from ..errors import ParameterError
 from ..evaluation import Record
-from . import pages
-from .session import Session
+from .baselines import NAMES
 from .tally import Tally
 
 # Colours of Okabe and Ito, which colour-blind readers can tell apart, each with a dash of its own for print.
@@ -25,7 +24,6 @@ STYLES = (
     ("#000000", ":"),
     ("#CC79A7", (0, (5, 1, 1, 1))),
 )
-_BLUE, _RED = ({"color": colour, "linestyle": dash} for colour, dash in STYLES[:2])
 
 _CAPTION = (
     "RMSE: error of predictions made before their batch was learned, in units of each target's spread, over all "
@@ -96,115 +94,24 @@ def smooth(values: Sequence[float] | np.ndarray, width: int = 5) -> np.ndarray:
     return out
 
 
-def save_run_page(path: Path, session: Session, source: str) -> None:
-    """Write a self-contained page about a run: counts, scores of each target, reasons of bad rows, five figures."""
-    tally, targets = session.tally, session.targets
-    parts = [pages.paragraph(line) for line in _description(session, source)]
-    scored = [j for j in range(len(targets)) if tally.scored[j]]
-    if scored:
-        head = ["target", "RMSE", "RMSE / spread", "NLPD", f"inside {session.level:.0%} intervals"]
-        rows = [[targets[j], *score_cells(tally, j)] for j in scored]
-        parts += [pages.heading("Errors before learning"), pages.table(rows, head)]
-    if session.reasons:
-        counts = [[reason, f"{n:,}"] for reason, n in session.reasons.most_common(20)]
-        parts += [pages.heading("Rows that were not learned"), pages.table(counts, ["reason", "rows"])]
-    if scored:
-        parts += [_error_figure(tally), _coverage_figure(tally, session.level), _pit_figure(tally, scored)]
-        parts += [_spectrum_figure(session)] if session.latest else []
-        parts.append(_time_figure(tally))
-    path.write_text(pages.page("A run of streamgp", parts))
+def score_head(level: float) -> list[str]:
+    """Return the heads of the columns that `score_rows` fills."""
+    return ["target", "predicted by", "RMSE", "MAE", "NLPD", f"in {level:.0%}"]
 
 
-def _description(session: Session, source: str) -> list[str]:
-    tally, gp = session.tally, session.gp
-    lines = [
-        f"{tally.rows:,} rows of {source}: {tally.learned:,} learned, {tally.unlabelled:,} without a label, "
-        f"{tally.bad:,} bad, {tally.refused:,} refused by the guard. {tally.seconds:.1f} s of predicting and learning.",
-    ]
-    if session.fitted:
-        lines.append(
-            f"{gp.method}, rank {gp.rank_}; kernel {short_kernel(gp.kernel_)} of standardised targets, noise variance "
-            f"{noise_text(gp.noise_)}; the approximation leaves out {gp.trace_error_share_:.2%} of tr K."
-        )
-    return lines
-
-
-def score_cells(tally: Tally, j: int) -> list[str]:
-    """Return RMSE, RMSE over spread, NLPD and coverage of target j as text; nothing before it was scored."""
+def score_rows(tally: Tally, j: int, target: str) -> list[list[str]]:
+    """Return the scores of target j and below them those of the baselines, as rows of a table."""
     n = tally.scored[j]
     if not n:
-        return []
-    return [
-        f"{tally.rmse[j]:.4g}",
-        f"{tally.rmse[j] / tally.spread[j]:.3f}",
-        f"{tally.negative_log_density[j] / n:.3f}",
-        f"{tally.covered[j] / n:.1%}",
+        return [[target, "the model", *["–"] * 4]]
+    density, covered = f"{tally.negative_log_density[j] / n:.3f}", f"{tally.covered[j] / n:.1%}"
+    own = [target, "the model", f"{tally.rmse[j]:.4g}", f"{tally.mae[j]:.4g}", density, covered]
+    if not tally.compared[j]:
+        return [own]
+    return [own] + [
+        ["", name, f"{rmse:.4g}", f"{mae:.4g}", "", ""]
+        for name, rmse, mae in zip(NAMES, tally.baseline_rmse[:, j], tally.baseline_mae[:, j], strict=True)
     ]
-
-
-def _error_figure(tally: Tally) -> str:
-    points = [p for p in tally.history if p.scored > 0]
-    figure, axes = new_figure()
-    axes.plot([p.rows for p in points], [np.sqrt(p.squared_error / p.scored) for p in points], **_BLUE)
-    axes.set(xlabel="rows", ylabel="RMSE / spread of the target", title="Error before learning")
-    axes.set_ylim(bottom=0)
-    return pages.picture("Error of consecutive rows, before they were learned", to_png(figure))
-
-
-def _coverage_figure(tally: Tally, level: float) -> str:
-    points = [p for p in tally.history if p.scored > 0]
-    figure, axes = new_figure()
-    axes.plot(
-        [p.rows for p in points], [p.covered / p.scored for p in points], **_BLUE, label="inside the interval"
-    )
-    axes.axhline(level, **_RED, label=f"nominal: {level:.0%}")
-    axes.set(xlabel="rows", ylabel="share of targets", ylim=(0, 1.02), title="Coverage along the stream")
-    axes.legend(frameon=False)
-    return pages.picture("Share of targets inside their calibrated intervals", to_png(figure))
-
-
-def _pit_figure(tally: Tally, scored: Sequence[int]) -> str:
-    figure, axes = new_figure()
-    counts = tally.pit_histogram[list(scored)].sum(axis=0)
-    bins = len(counts)
-    density = counts / counts.sum() * bins
-    axes.bar((np.arange(bins) + 0.5) / bins, density, width=0.9 / bins, color=STYLES[0][0])
-    axes.axhline(1.0, **_RED, label="normal distribution with the right mean and variance")
-    axes.set_ylim(top=1.25 * max(1.0, float(density.max())))
-    axes.set(
-        xlabel="predictive distribution function at the target (0 below, 1 above)", ylabel="density",
-        title="Low at both ends: intervals too wide; high at both ends: too narrow",
-    )  # fmt: skip
-    axes.legend(frameon=False)
-    caption = "Probability integral transform of the Gaussian process itself, before calibration"
-    return pages.picture(caption, to_png(figure))
-
-
-def _spectrum_figure(session: Session) -> str:
-    gp = session.gp
-    X = np.concatenate(list(session.latest))[-500:]
-    values = np.linalg.eigvalsh(gp.kernel_.block(X))[::-1]
-    values = np.maximum(values, values[0] * 1e-17)
-    figure, axes = new_figure()
-    numbers = np.arange(len(values)) + 1
-    axes.plot(numbers, values, **_BLUE, label=f"kernel matrix of the last {len(X)} rows")
-    noise = float(np.min(gp.noise_))
-    axes.axhline(noise, **_RED, label="noise variance: smaller eigenvalues cannot be learned")
-    if gp.rank_ <= len(values):
-        axes.axvline(gp.rank_, color="black", linestyle=":", label=f"rank {gp.rank_}")
-    axes.set(xlabel="eigenvalue number", ylabel="eigenvalue", xscale="log", yscale="log", title="Spectrum")
-    axes.set_ylim(max(values[-1], noise * 1e-4), values[0] * 2)
-    axes.legend(frameon=False)
-    return pages.picture("Eigenvalues of the kernel matrix: the rank that is needed", to_png(figure))
-
-
-def _time_figure(tally: Tally) -> str:
-    figure, axes = new_figure()
-    milliseconds = smooth([1e3 * p.seconds / p.batches for p in tally.history])
-    axes.plot([p.rows for p in tally.history], milliseconds, **_BLUE)
-    axes.set(xlabel="rows", ylabel="milliseconds per batch", title="Time to predict and learn a batch")
-    axes.set_ylim(bottom=0)
-    return pages.picture("Time per batch, running median", to_png(figure))
 
 
 def noise_text(noise: Any) -> str:
@@ -234,5 +141,5 @@ def new_figure(width: float = 7.2, height: float = 4.2, columns: int = 1) -> tup
 def to_png(figure: Any) -> bytes:
     """Return a figure as PNG."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=120, format="png")
+    figure.savefig(buffer, dpi=150, format="png")
     return buffer.getvalue()

@@ -3,48 +3,35 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..columns import StreamColumns
 from ..errors import DataError, InputError, NumericalError
 from ..regressor import StreamingGPRegressor
+from .alarms import Alarm, Alarms, Scored
+from .baselines import Baselines
+from .late import LateLabels
 from .outputs import Quarantine, Writer
-from .tables import BadRow, Position, TableRows
+from .predictions import RowPredictions
+from .raw_rows import as_numbers, without_gaps
+from .roles import row_names
+from .sensors import Sensors
+from .tables import BadRow, Position, TableRows, row_text
 from .tally import BatchScore, Tally
+from .trace import Stretch, Sums, Trace
 
 # Bad rows that a summary shows.
 FIRST_BAD = 5
-# Batches of which the inputs are kept, for the spectrum in a report.
+# Batches of which the inputs are kept, for the spread of each feature in a report.
 LATEST = 5
 
 _REFUSED = "refused by the guard: too far from what was learned"
-
-
-@dataclass(frozen=True)
-class RowPredictions:
-    """Mean, standard deviation and ends of the interval, each (b, q); NaN before anything was learned."""
-
-    mean: np.ndarray
-    std: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    @classmethod
-    def constant(cls, n: int, n_targets: int, value: float = np.nan) -> RowPredictions:
-        """Return a prediction of n rows with the same value everywhere."""
-        return cls(*(np.full((n, n_targets), value) for _ in range(4)))
-
-    @property
-    def columns(self) -> list[np.ndarray]:
-        """Mean, standard deviation, lower and upper end, (b,) each, for one target after another."""
-        parts = (self.mean, self.std, self.low, self.high)
-        return [part[:, j] for j in range(self.mean.shape[1]) for part in parts]
 
 
 @dataclass
@@ -62,14 +49,22 @@ class Session:
     writer : Writer or None
     quarantine : Quarantine
     tally : Tally
+    columns : StreamColumns or None
+        Turns raw rows into numbers; None where they are numbers.
     save : callable or None
         Writes the checkpoint.
     every : int
         Rows between two checkpoints.
+    seconds : float
+        After which a checkpoint is written in any case, if there are new rows.
     delay : int
         How many rows later the label of a row is learned.
     waiting : TableRows or None
         Labelled rows to be learned then.
+    late : LateLabels or None
+        Rows by their key, whose labels come on later lines; None where a row has its labels on its own line.
+    row_of_line : dict
+        Numbers of the rows of a batch for `columns`, by their lines.
     first_bad : list of BadRow
     reasons : Counter
         Number of bad rows for each reason.
@@ -77,6 +72,19 @@ class Session:
         Inputs of the last batches.
     position : Position
         In the input, after the last batch that was learned.
+    sensors : Sensors
+        What was missing in the columns that the model learns from, and in the targets.
+    notes : list of str
+        What the summary says beside.
+    baselines : Baselines
+        What one would predict without a model.
+    trace : Trace
+        What a report draws.
+    alarms : Alarms or None
+    on_alarm : callable
+        What to do with an alarm when it is raised.
+    on_batch : callable
+        What to do with rows that were answered, what was said of them, and those that were not learned.
     """
 
     gp: StreamingGPRegressor
@@ -86,14 +94,34 @@ class Session:
     writer: Writer | None
     quarantine: Quarantine
     tally: Tally
+    sensors: Sensors
+    columns: StreamColumns | None = None
     save: Callable[[Session], None] | None = None
     every: int = 10_000
+    seconds: float = float("inf")
     delay: int = 0
     waiting: TableRows | None = None
+    late: LateLabels | None = None
+    row_of_line: dict[int, int] = field(default_factory=dict)
     first_bad: list[BadRow] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     latest: deque[np.ndarray] = field(default_factory=lambda: deque(maxlen=LATEST))
     position: Position = field(default_factory=Position)
+    notes: list[str] = field(default_factory=list)
+    alarms: Alarms | None = None
+    on_alarm: Callable[[Alarm], None] = lambda alarm: None
+    on_batch: Callable[[TableRows, RowPredictions, list[BadRow]], None] = lambda batch, said, bad: None
+    baselines: Baselines = field(init=False)
+    trace: Trace = field(init=False)
+
+    def __post_init__(self) -> None:
+        q = len(self.targets)
+        self.baselines, self.trace = Baselines.none(q), Trace.none(q)
+
+    @property
+    def n_texts(self) -> int:
+        """Columns of text that the model learns from; those behind them are kept for the output."""
+        return 0 if self.columns is None else len(self.columns.state_.texts)
 
     @property
     def fitted(self) -> bool:
@@ -104,20 +132,21 @@ class Session:
         self, batches: Iterator[TableRows], should_stop: Callable[[], bool], *, learn: bool = True
     ) -> Iterator[TableRows]:
         """Process batches until they end or `should_stop` returns True; yield each one when it is counted."""
-        saved = self.tally.rows
+        saved, saved_at = self.tally.rows, time.monotonic()
         for batch in batches:
-            if batch.line_numbers or batch.bad:
-                before = copy.copy(self.gp), self.waiting
+            if batch.line_numbers or batch.bad or batch.empty:
+                before = copy.copy(self.gp), self.waiting, copy.copy(self.columns), self.late
                 try:
                     self._process(batch, learn)
                 except DataError:
-                    self.gp, self.waiting = before
+                    self.gp, self.waiting, self.columns, self.late = before
                     raise
                 self.position = batch.position
             yield batch
-            if self.save and self.tally.rows - saved >= self.every:
+            wanted = self.every if time.monotonic() - saved_at < self.seconds else 1
+            if self.save and self.tally.rows - saved >= wanted:
                 self.save(self)
-                saved = self.tally.rows
+                saved, saved_at = self.tally.rows, time.monotonic()
             if should_stop():
                 break
         if self.save:
@@ -130,42 +159,126 @@ class Session:
         self.quarantine.flush()
 
     def _process(self, batch: TableRows, learn: bool) -> None:
-        began, n = time.perf_counter(), len(batch.line_numbers) + len(batch.bad)
+        began = time.perf_counter()
+        labels = None
+        if self.late is not None:
+            batch, labels, self.late = self.late.sorted_out(batch, self.n_texts)
+        n = len(batch.line_numbers) + len(batch.bad)
+        seen, batch = batch, self._prepared(batch)
         if batch.bad and self.on_error == "fail":
             raise self._failure(batch.bad[0])
-        score = self._process_rows(batch, learn) if batch.line_numbers else BatchScore()
+        sums = Sums.none(len(self.targets))
+        score, sums = self._process_rows(batch, learn) if batch.line_numbers else (BatchScore(), sums)
+        if labels is not None and self.late is not None:
+            score = self._learn_late(self.late, labels, batch, score)
+        # In a table to predict there may be no targets.
+        texts = (
+            seen.texts[:, : self.n_texts]
+            if self.n_texts and seen.line_numbers
+            else np.empty((len(seen.X), 0))
+        )
+        texts = np.where(texts == "", np.nan, 0.0)
+        self.sensors.add(np.hstack([seen.X, texts, seen.y])[:, : len(self.sensors.names)], seen.empty)
         self.tally.rows += n
         batch.bad.sort(key=lambda row: row.line)
         for row in batch.bad:
             self._count(row)
-        self.tally.add_batch(score, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self.tally.add_batch(score, seconds)
+        if seen.line_numbers:
+            self.trace = _traced(self, row_names(seen, self.columns), sums, seconds)
 
-    def _process_rows(self, batch: TableRows, learn: bool) -> BatchScore:
+    def _learn_late(
+        self, late: LateLabels, labels: TableRows, batch: TableRows, score: BatchScore
+    ) -> BatchScore:
+        """Learn labels of earlier rows; return the score with that of the predictions which these were given."""
+        found, self.late = late.matched(labels)
+        if found is None:
+            return score
+        if self.columns is not None:
+            self.columns.label(found.rows, found.batch.y)
+        not_learned = self._learn(found.batch)
+        batch.bad.extend(not_learned)
+        self.tally.learned -= found.again
+        excluded = {row.line for row in not_learned}
+        scored = np.array([line not in excluded for line in found.batch.line_numbers])
+        mean, std, low, high = found.answers
+        y = np.where(scored[:, None] & np.isfinite(mean), found.batch.y, np.nan)
+        added = self.tally.score(y, np.nan_to_num(mean), np.nan_to_num(std), (low, high))
+        return BatchScore(*(a + b for a, b in zip(score, added, strict=True)))
+
+    def _prepared(self, batch: TableRows) -> TableRows:
+        """Return the batch as the model takes it: as numbers, and without gaps unless the model fills them."""
+        if not batch.line_numbers:
+            return batch
+        names = self.sensors.names
+        if self.columns is not None:
+            names, first = self.columns.state_.features, self.columns.state_.row
+            self.row_of_line = {line: first + i for i, line in enumerate(batch.line_numbers)}
+            # Lines that are no rows count: a lag is so many lines. A run begins right behind what was learned before.
+            before = self.position.line or batch.line_numbers[0] - 1
+            steps = np.array(batch.line_numbers) - before - 1
+            # Among lines with keys, those that bring labels are no rows.
+            batch = as_numbers(self.columns, batch, steps if self.late is None else None)
+        return batch if self.gp.__sklearn_tags__().input_tags.allow_nan else without_gaps(batch, names)
+
+    def _process_rows(self, batch: TableRows, learn: bool) -> tuple[BatchScore, Sums]:
         """Predict rows, learn those with labels, then score and write the predictions."""
         fitted = self.fitted
         if fitted:
             batch, prediction = self._predict(batch)
         else:
             prediction = RowPredictions.constant(len(batch.line_numbers), len(self.targets))
-        labelled = np.isfinite(batch.y).all(axis=1)
+        labelled = np.isfinite(batch.y).any(axis=1)
         due = self._due(batch, labelled)
         not_learned = self._learn(due) if learn and due.line_numbers else []
         batch.bad.extend(not_learned)
-        score = BatchScore()
+        lost = {row.line for row in not_learned}
+        score, sums = BatchScore(), Sums.none(len(self.targets))
         if fitted:
-            excluded = {row.line for row in not_learned}
-            learnable = np.array([line not in excluded for line in batch.line_numbers])
-            y = np.where(learnable[:, None], batch.y, np.nan)
-            score = self.tally.score(y, prediction.mean, prediction.std, (prediction.low, prediction.high))
+            learnable = np.array([[line not in lost] for line in batch.line_numbers])
+            y = np.where(learnable, batch.y, np.nan)
+            ends, baselines = (prediction.low, prediction.high), self.baselines.values
+            score = self.tally.score(y, prediction.mean, prediction.std, ends, baselines)
+            sums = Sums.of(y, prediction.mean, ends, baselines)
+            self.trace = self.trace.scored(row_names(batch, self.columns), y, prediction.mean, ends)
+        self.baselines = self.baselines.add(due.y[[line not in lost for line in due.line_numbers]])
         if self.writer:
-            self.writer.write(batch.line_numbers, prediction.columns)
-        self.tally.unlabelled += int((~labelled).sum())
+            end = None if self.late is None else -1  # the key comes last
+            none = np.empty((len(batch.y), 0), dtype=object)
+            kept = batch.texts[:, self.n_texts : end] if batch.texts.size else none
+            self.writer.write(batch.line_numbers, kept, prediction.beside(batch.y))
+        if self.late is None:
+            self.tally.unlabelled += int((~labelled).sum())
+        else:
+            answers = np.stack([prediction.mean, prediction.std, prediction.low, prediction.high])
+            rows = np.array([self.row_of_line.get(line, 0) for line in batch.line_numbers])
+            self.late = self.late.remember(batch.texts[:, -1].tolist(), rows, batch.X, batch.y, answers)
         self.latest.append(batch.X)
-        return score
+        if self.alarms is not None:
+            self._watch(self.alarms, batch, prediction, not_learned)
+        self.on_batch(batch, prediction, not_learned)
+        return score, sums
+
+    def _watch(
+        self, alarms: Alarms, batch: TableRows, prediction: RowPredictions, not_learned: list[BadRow]
+    ) -> None:
+        """Let the alarms look at the rows of a batch."""
+        refused = {row.line for row in not_learned}
+        missing = np.isnan(batch.X) if alarms.looks_at_inputs else np.zeros((0, 0), dtype=bool)
+        inside = (prediction.low <= batch.y) & (batch.y <= prediction.high)
+        self.alarms, raised = alarms.add(
+            Scored(
+                np.array(batch.line_numbers), batch.y, prediction.mean, prediction.std, inside,
+                np.array([line in refused for line in batch.line_numbers]), missing, row_names(batch, self.columns),
+            )
+        )  # fmt: skip
+        for alarm in raised:
+            self.on_alarm(alarm)
 
     def _due(self, batch: TableRows, labelled: np.ndarray) -> TableRows:
         """Return the labelled rows that came `delay` lines ago or earlier; the others wait."""
-        rows = _only(batch, labelled)
+        rows = batch.only(labelled)
         if not self.delay:
             return rows
         if self.waiting is not None:
@@ -174,8 +287,8 @@ class Session:
             )
             rows = TableRows(X, y, [*self.waiting.line_numbers, *rows.line_numbers])
         due = np.array(rows.line_numbers, dtype=np.int64) <= batch.line_numbers[-1] - self.delay
-        self.waiting = _only(rows, ~due)
-        return _only(rows, due)
+        self.waiting = rows.only(~due)
+        return rows.only(due)
 
     def _predict(self, batch: TableRows) -> tuple[TableRows, RowPredictions]:
         """Return the rows that can be predicted, and their prediction; the others become bad rows."""
@@ -198,7 +311,7 @@ class Session:
             except (InputError, NumericalError) as error:
                 good[i] = False
                 batch.bad.append(self._bad_row(line, error, batch.X[i], batch.y[i]))
-        return _only(batch, good)
+        return batch.only(good)
 
     def _learn(self, batch: TableRows) -> list[BadRow]:
         """Learn labelled rows, one at a time if they cannot be learned together; return those not learned."""
@@ -217,26 +330,34 @@ class Session:
 
     def _partial_fit(self, X: np.ndarray, y: np.ndarray, line_numbers: list[int]) -> list[BadRow]:
         """Learn rows and return those that the guard refused."""
-        before = self.gp.n_refused_ if self.fitted else 0
+        before, empty = (self.gp.n_refused_, self.gp.n_empty_) if self.fitted else (0, 0)
         self.gp.partial_fit(X, y[:, 0] if y.shape[1] == 1 else y)
         refused = np.flatnonzero(self.gp.refused_)
         # Earlier rows may be learned after all, and of the first rows some refused, now that more are there.
         earlier = self.gp.n_refused_ - before - refused.size
+        empty = self.gp.n_empty_ - empty
         self.tally.refused += earlier
-        self.tally.learned -= earlier
-        return [BadRow(line_numbers[i], _REFUSED, _as_json(X[i], y[i])) for i in refused]
+        self.tally.learned -= earlier + empty
+        if empty:
+            self.reasons["every feature is missing"] += empty
+        return [BadRow(line_numbers[i], _REFUSED, row_text(X[i], y[i])) for i in refused]
 
     def _bad_row(self, line: int, error: Exception, x: np.ndarray, y: np.ndarray) -> BadRow:
         """Return the bad row that an error of the model makes, or raise DataError where one ends the run."""
-        row = BadRow(line, f"cannot be used: {str(error).splitlines()[0]}", _as_json(x, y))
+        row = BadRow(line, f"cannot be used: {str(error).splitlines()[0]}", row_text(x, y))
         if self.on_error == "fail":
             raise self._failure(row)
         return row
 
     def _failure(self, row: BadRow) -> DataError:
         column, _, rest = row.reason.partition("=")
-        if self.tally.rows == 0 and rest.endswith("is not a number"):
-            remedy = f"if the column never holds numbers, leave it out with --ignore {column}"
+        if self.tally.rows == 0 and "is not a number (" in rest:
+            remedy = "say how the file writes its numbers"
+        elif self.tally.rows == 0 and rest.endswith("is not a number"):
+            remedy = (
+                "if the column never holds numbers, name it with --time or --categorical, or leave it out with "
+                f"--ignore {column}"
+            )
         else:
             remedy = "leave such rows out with --on-error skip, or collect them with --on-error quarantine"
         return DataError(
@@ -263,19 +384,9 @@ class Session:
         self.quarantine.add(row)
 
 
-def _only(batch: TableRows, mask: np.ndarray) -> TableRows:
-    """Return the rows of a batch for which the mask (b,) is true."""
-    if mask.all():
-        return batch
-    numbers = [line for line, wanted in zip(batch.line_numbers, mask, strict=True) if wanted]
-    return replace(batch, X=batch.X[mask], y=batch.y[mask], line_numbers=numbers)
-
-
-def interval_factor(gp: StreamingGPRegressor, level: float) -> float | np.ndarray:
-    """Return the half-width of calibrated intervals in standard deviations: a number, or (q,)."""
-    factor: float | np.ndarray = gp.interval_factor(level)
-    return factor
-
-
-def _as_json(x: np.ndarray, y: np.ndarray) -> str:
-    return json.dumps([float(v) if np.isfinite(v) else None for v in (*x, *y)])
+def _traced(session: Session, names: list[str], sums: Sums, seconds: float) -> Trace:
+    """Return the trace of a session with one more batch."""
+    members = session.gp.members_ if session.fitted else {}
+    weights = np.array([np.ravel(w) for w in members.values()]).reshape(-1, len(session.targets))
+    stretch = Stretch(1, session.tally.rows, names[0], names[-1], seconds, sums, weights)
+    return session.trace.add(stretch, tuple(members))

@@ -55,6 +55,12 @@ class Tally:
     scored, squared_error, covered, negative_log_density : (q,)
         Over labelled rows that were predicted: number, sum of squared errors, number inside the interval, sum of
         negative log predictive densities.
+    absolute_error : (q,)
+        Sum of the absolute errors.
+    compared : (q,)
+        Rows that the baselines predicted too.
+    baseline_squares, baseline_absolute : (2, q)
+        Sums of the squared and of the absolute errors of the baselines, over these rows.
     origin, target_sum, target_squares : (q,)
         A typical target, and the sums of the targets and of their squares about it.
     pit_histogram : (q, BINS)
@@ -76,6 +82,10 @@ class Tally:
     squared_error: np.ndarray = field(default_factory=lambda: np.zeros(0))
     covered: np.ndarray = field(default_factory=lambda: np.zeros(0))
     negative_log_density: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    absolute_error: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    compared: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    baseline_squares: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
+    baseline_absolute: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
     origin: np.ndarray = field(default_factory=lambda: np.zeros(0))
     target_sum: np.ndarray = field(default_factory=lambda: np.zeros(0))
     target_squares: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -88,8 +98,10 @@ class Tally:
         if not self.scored.size:
             for name in (
                 "scored", "squared_error", "covered", "negative_log_density", "origin", "target_sum", "target_squares",
+                "absolute_error", "compared",
             ):  # fmt: skip
                 setattr(self, name, np.zeros(self.n_targets))
+            self.baseline_squares, self.baseline_absolute = (np.zeros((2, self.n_targets)) for _ in range(2))
             self.pit_histogram = np.zeros((self.n_targets, BINS))
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,14 +129,37 @@ class Tally:
         return np.sqrt(self.squared_error / np.where(self.scored > 0, self.scored, np.nan))
 
     @property
+    def mae(self) -> np.ndarray:
+        """Mean absolute error (q,); NaN before any row was scored."""
+        return self.absolute_error / np.where(self.scored > 0, self.scored, np.nan)
+
+    @property
+    def baseline_rmse(self) -> np.ndarray:
+        """Root mean squared errors (2, q) of the baselines; NaN where they predicted nothing."""
+        return np.sqrt(self.baseline_squares / np.where(self.compared > 0, self.compared, np.nan))
+
+    @property
+    def baseline_mae(self) -> np.ndarray:
+        """Mean absolute errors (2, q) of the baselines."""
+        return self.baseline_absolute / np.where(self.compared > 0, self.compared, np.nan)
+
+    @property
     def rejected(self) -> int:
         """Rows that were neither learned nor left unlabelled: bad, or refused by the guard."""
         return self.bad + self.refused
 
     def score(
-        self, y: np.ndarray, mean: np.ndarray, std: np.ndarray, ends: tuple[np.ndarray, np.ndarray]
+        self,
+        y: np.ndarray,
+        mean: np.ndarray,
+        std: np.ndarray,
+        ends: tuple[np.ndarray, np.ndarray],
+        baselines: np.ndarray | None = None,
     ) -> BatchScore:
-        """Score predictions, each (b, q), against `y`, NaN where a label is missing; return what was added."""
+        """Score predictions, each (b, q), against `y`, NaN where a label is missing; return what was added.
+
+        `baselines` (2, q) are what the baselines predict for all these rows, NaN where they do not know.
+        """
         known = np.isfinite(y)
         if not known.any():
             return BatchScore()
@@ -133,6 +168,13 @@ class Tally:
             error = np.where(known, y - mean, 0.0)
             inside = known & (ends[0] <= y) & (y <= ends[1])
             self.squared_error += (error**2).sum(axis=0)
+            self.absolute_error += np.abs(error).sum(axis=0)
+            if baselines is not None:
+                compared = known & np.isfinite(baselines).all(axis=0)
+                off = np.where(compared, y - baselines[:, None, :], 0.0)
+                self.compared += compared.sum(axis=0)
+                self.baseline_squares += (off**2).sum(axis=1)
+                self.baseline_absolute += np.abs(off).sum(axis=1)
             self.covered += inside.sum(axis=0)
             self._add_densities(error, known, np.maximum(std, TINY))
             relative = float(((error / self.spread) ** 2).sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -13,12 +13,16 @@ from .._arrays import cast, is_foreign, one_blas_thread
 from ..answers import Question, answer
 from ..checks import Batch, check_rows
 from ..errors import InputError, ParameterError
+from ..labels import lacking
 from ..learner import Learner
 from ..learner import begin as begun
 from ..merging import merged
 from ..methods.base import Summary
 from ..online.history import Ledger, Repeats
+from ..online.missing import Imputation, alone
 from ..parameters import AUTO, LATER, MERGEABLE, Settings
+from ..row_weights import joined_weights, taken
+from ..transforms import chosen
 from .cluster import client_or_local, result
 from .partitions import UNCHANGED, Partitions, Piece, text_names
 
@@ -35,36 +39,53 @@ SPLIT_EVERY = 8
 
 def _sampled(piece: Piece, X: Any, y: Any, most: int, seed: int) -> Batch:
     batch = piece.batch(X, y)
-    n = batch.X.shape[0]
-    at = np.sort(np.random.default_rng([seed, 29, piece.number]).permutation(n)[:most])
-    return replace(batch, X=batch.X[at], y=batch.y[at])
+    chosen = np.zeros(batch.X.shape[0], dtype=bool)
+    chosen[np.random.default_rng([seed, 29, piece.number]).permutation(chosen.size)[:most]] = True
+    return batch.only(chosen)
 
 
-def _summarised(learner: Learner, piece: Piece, X: Any, y: Any) -> list[Summary]:
-    """Return the summary of a partition, in a list as Dask's bags want it."""
-    batch = piece.batch_for(learner, X, y)
-    state = learner.mergeable()
+@dataclass(frozen=True)
+class Part:
+    """What partitions tell: a summary of their rows, and of their features where missing ones are filled in."""
+
+    summary: Summary
+    imputation: Imputation | None
+
+    def merge(self, other: Part) -> Part:
+        """Return what the rows of both tell."""
+        both = self.imputation and other.imputation and self.imputation.merge(other.imputation)
+        return Part(self.summary.merge(other.summary), both)
+
+
+def _summarised(learner: Learner, piece: Piece, X: Any, y: Any) -> list[Part]:
+    """Return what a partition tells, in a list as Dask's bags want it."""
+    batch, state, imputation = piece.batch_for(learner, X, y), learner.mergeable(), learner.imputation
+    if imputation is not None:
+        imputation, batch = alone(imputation, batch)
     if not batch.X.shape[0]:
-        return [state.emptied().total()]
+        return [Part(state.emptied().total(), imputation)]
     with one_blas_thread():
-        return [state.summary(batch.X, learner.targets.apply(batch.y))]
+        return [Part(state.summary(batch.X, learner.targets.apply(batch.y), batch.weights), imputation)]
 
 
-def _added(summaries: Iterator[Summary]) -> Summary:
-    return reduce(Summary.merge, summaries)
+def _added(parts: Iterator[Part]) -> Part:
+    return reduce(Part.merge, parts)
 
 
 # Learning
 
 
-def begin(settings: Settings, X: Any, y: Any) -> Learner:
+def begin(settings: Settings, X: Any, y: Any, sample_weight: Any = None) -> Learner:
     """Choose inducing points and hyperparameters from a sample, then learn every partition."""
     _check_settings(settings)
-    partitions = Partitions.of(X, y, labelled=True)
+    partitions = replace(Partitions.of(X, y, labelled=True), incomplete=settings.missing == "impute")
+    partitions = partitions.weighted(sample_weight)
     with client_or_local() as client:
         sample = _sample(client, partitions, settings)
+        transform = chosen(settings.target_transform, sample.X, sample.y)
+        sample = sample.transformed(transform)
         with one_blas_thread():
-            learner = begun(settings, sample)
+            learner = replace(begun(settings, sample), transform=transform)
         if learner.first is not None:
             # So few rows that all of them are the sample.
             return learner
@@ -75,31 +96,35 @@ def begin(settings: Settings, X: Any, y: Any) -> Learner:
             scores=learner.scores.emptied(),
             outliers=replace(learner.outliers, refused=learner.outliers.refused[:0], total=0),
         )
-        summary = _summary(client, blank, partitions)
-    return _finished(replace(blank, rows_seen=0, batches=0), sample, summary, summary)
+        part = _summary(client, blank, partitions)
+    sample, blank = _complete(sample, learner), replace(blank, imputation=part.imputation)
+    return _finished(replace(blank, rows_seen=0, batches=0), sample, part.summary, part.summary)
 
 
-def update(learner: Learner, X: Any, y: Any) -> Learner:
+def update(learner: Learner, X: Any, y: Any, sample_weight: Any = None) -> Learner:
     """Learn more partitions with the inducing points and hyperparameters as they are."""
     settings = learner.settings
     _check_settings(settings)
     columns = learner.columns
     if int(X.shape[1]) != columns.n_features:
         raise InputError(f"X has {int(X.shape[1])} features, but the model is expecting {columns.n_features}")
-    partitions = Partitions.of(X, y, labelled=True).ordered(columns.names, columns.targets)
+    partitions = _partitions(X, y, learner).weighted(sample_weight)
     if is_foreign(learner.like):
         raise InputError(
             "the model has learned arrays of another library than NumPy; Dask collections are NumPy's"
         )
     with client_or_local() as client:
-        sample = _sample(client, partitions, settings)
-        summary = _summary(client, learner, partitions)
-    state, rate = learner.mergeable(), settings.rate(round(summary.statistics.count))
+        sample = _complete(_sample(client, partitions, settings).transformed(learner.transform), learner)
+        part = _summary(client, learner, partitions)
+    summary, imputation = part.summary, learner.imputation
+    state, rate = learner.mergeable(), settings.rate(round(summary.statistics.rows))
     state = state if rate == 1 else state.forget(rate)
     mixture = learner.mixture
     if mixture is not None:  # the other members learn the sample
-        mixture = mixture.forgotten(rate).update(sample.X, learner.targets.apply(sample.y))
-    learner = replace(learner, state=state, mixture=mixture)
+        z = learner.targets.apply(sample.y)
+        mixture = mixture.forgotten(rate).update(sample.X, z, sample.weights)
+    imputation = imputation and part.imputation and imputation.merge(part.imputation)
+    learner = replace(learner, state=state, mixture=mixture, imputation=imputation)
     return _finished(learner, sample, summary, summary.merge(state.total()))
 
 
@@ -109,11 +134,12 @@ def _finished(learner: Learner, sample: Batch, new: Summary, total: Summary) -> 
     The sample is kept for new pivots to learn from and for calibration.
     """
     X, z = cast(sample.X, learner.like.dtype), learner.targets.apply(sample.y)
-    rows = learner.rows_seen + round(new.statistics.count)
+    rows = learner.rows_seen + round(new.statistics.rows)
     with one_blas_thread():
-        state = learner.mergeable().with_summary(total, X, z)
+        state = learner.mergeable().with_summary(total, X, z, sample.weights)
         numbers = np.arange(max(0, X.shape[0] - 1000), X.shape[0])
-        found = state.left_out(X[numbers], z[numbers], numbers)
+        weights = taken(sample.weights, numbers)
+        found = state.left_out(X[numbers], z[numbers], numbers, weights)
         scores = (
             learner.scores if found is None else learner.scores.add(found.error, found.variance, found.noise)
         )
@@ -123,6 +149,7 @@ def _finished(learner: Learner, sample: Batch, new: Summary, total: Summary) -> 
         rows_seen=rows,
         batches=learner.batches + 1,
         schedule=replace(learner.schedule, tuned_at=rows, known=state.count),
+        asked=None,
         sample=learner.sample.standing_for(rows),
         scores=scores,
         ledger=learner.ledger.incomplete(),
@@ -137,6 +164,10 @@ def _check_settings(settings: Settings) -> None:
             raise ParameterError(
                 f"{name}={value!r} needs rows one batch after another; leave it at {plain[0]!r} with Dask"
             )
+    if settings.mean_function is not None:
+        raise ParameterError(
+            "mean_function is not taken with Dask collections; subtract it from y beforehand"
+        )
     if settings.method not in MERGEABLE:
         raise ParameterError(
             f"method={settings.method!r} works on one machine; for Dask collections use 'pivoted' or 'rgp'"
@@ -167,11 +198,23 @@ def _sample(client: Any, partitions: Partitions, settings: Settings) -> Batch:
         raise InputError("there is no row to learn from")
     # Shuffled: a sample in the order of the stream would end with its last stretch.
     order = np.random.default_rng([settings.seed, 31]).permutation(len(X))
-    return replace(parts[0], X=X[order], y=y[order])
+    weights = taken(joined_weights([(part.weights, part.X) for part in parts]), order)
+    return replace(parts[0], X=X[order], y=y[order], lacking=lacking(X[order]), weights=weights)
 
 
-def _summary(client: Any, learner: Learner, partitions: Partitions) -> Summary:
-    """Return the summary of all partitions."""
+def _complete(batch: Batch, learner: Learner) -> Batch:
+    """Return rows with features that are missing filled in."""
+    return batch if learner.imputation is None else alone(learner.imputation, batch)[1]
+
+
+def _partitions(X: Any, y: Any, learner: Learner) -> Partitions:
+    """Return the partitions of rows for a learner to learn."""
+    found = Partitions.of(X, y, labelled=True).ordered(learner.columns.names, learner.columns.targets)
+    return replace(found, incomplete=learner.imputation is not None)
+
+
+def _summary(client: Any, learner: Learner, partitions: Partitions) -> Part:
+    """Return what all partitions tell."""
     import dask.bag
     from dask.delayed import delayed
 
@@ -180,8 +223,8 @@ def _summary(client: Any, learner: Learner, partitions: Partitions) -> Summary:
     task = delayed(_summarised, pure=False)
     parts = [task(light, partitions.piece(i), *pair) for i, pair in enumerate(partitions.pairs)]
     bag = dask.bag.from_delayed(parts)
-    summary: Summary = result(client, bag.reduction(_added, _added, split_every=SPLIT_EVERY).to_delayed())
-    return summary
+    part: Part = result(client, bag.reduction(_added, _added, split_every=SPLIT_EVERY).to_delayed())
+    return part
 
 
 def _light(learner: Learner) -> Learner:
@@ -189,7 +232,12 @@ def _light(learner: Learner) -> Learner:
     state = learner.mergeable().emptied()
     mixture = learner.mixture and learner.mixture.blank()
     return replace(
-        learner, state=state, sample=learner.sample.cleared(), ledger=Ledger.empty(), mixture=mixture
+        learner,
+        state=state,
+        sample=learner.sample.cleared(),
+        ledger=Ledger.empty(),
+        mixture=mixture,
+        imputation=learner.imputation and learner.imputation.cleared(),
     )
 
 
@@ -232,7 +280,8 @@ def _answered(learner: Learner, question: Question, piece: Piece, X: Any) -> np.
     if not len(rows):
         return np.empty((0, question.n_arrays * learner.columns.n_outputs))
     with one_blas_thread():
-        answers = answer(learner, check_rows(rows, learner.columns, learner.like), question)
+        X = check_rows(rows, learner.columns, learner.like, incomplete=learner.imputation is not None)
+        answers = answer(learner, X, question)
     found = answers if isinstance(answers, tuple) else (answers,)
     return np.column_stack([a.reshape(len(rows), -1) for a in found])
 
@@ -240,7 +289,7 @@ def _answered(learner: Learner, question: Question, piece: Piece, X: Any) -> np.
 # Streams of their own
 
 
-def learn_streams(streams: Sequence[tuple[Any, Any]], start: Learner) -> Learner:
+def learn_streams(streams: Sequence[tuple[Any, ...]], start: Learner) -> Learner:
     """Let each worker learn its own stream from a common start, partition after partition, and merge all into it.
 
     Each partition is a task that takes a learner and returns the next one; pivots change as each stream needs it.
@@ -248,8 +297,7 @@ def learn_streams(streams: Sequence[tuple[Any, Any]], start: Learner) -> Learner
     from dask.delayed import delayed
 
     _check_settings(start.settings)
-    columns = start.columns
-    parts = [Partitions.of(X, y, labelled=True).ordered(columns.names, columns.targets) for X, y in streams]
+    parts = [_partitions(X, y, start).weighted(weights[0] if weights else None) for X, y, *weights in streams]
     if not parts:
         raise InputError("there is no stream to learn; give pairs of Dask collections")
     task = delayed(_followed, pure=False)
@@ -280,8 +328,9 @@ def _followed(learner: Learner, piece: Piece, X: Any, y: Any, size: int = 500) -
     batch = piece.batch_for(learner, X, y)
     settings = learner.settings
     with one_blas_thread():
+        numbers = np.arange(batch.X.shape[0]) // size
         for i in range(0, batch.X.shape[0], size):
-            part = replace(batch, X=batch.X[i : i + size], y=batch.y[i : i + size])
+            part = batch.only(numbers == i // size)
             # A partition is a batch: the past is forgotten once for each. With `memory_rows` batches do not matter.
             now = settings if i == 0 or settings.forgetting == AUTO else replace(settings, forgetting=1.0)
             learner = replace(learner, settings=now).update(part)

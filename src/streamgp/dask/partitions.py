@@ -11,7 +11,9 @@ import numpy as np
 from .._arrays import cast
 from ..checks import Batch, Columns
 from ..errors import InputError
+from ..labels import lacking
 from ..learner import Learner
+from ..row_weights import checked_weights
 
 UNCHANGED = "Nothing was learned."
 
@@ -19,6 +21,14 @@ UNCHANGED = "Nothing was learned."
 def is_lazy(X: object) -> bool:
     """Return whether X is a Dask collection."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """The targets of a partition and the weights of its rows."""
+
+    y: Any
+    weights: Any
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class Partitions:
     targets : names of the targets, or None
     dtype : of X
     lengths : rows of each partition, where that is known
+    incomplete : whether features may be missing, NaN
     """
 
     pairs: tuple[tuple[Any, Any], ...]
@@ -39,6 +50,7 @@ class Partitions:
     targets: tuple[Any, ...] | None
     dtype: Any
     lengths: tuple[int, ...] | None
+    incomplete: bool = False
 
     @classmethod
     def of(cls, X: Any, y: Any = None, *, labelled: bool = False) -> Partitions:
@@ -67,6 +79,26 @@ class Partitions:
             raise InputError(f"X has {len(rows)} partitions, y {len(labels)}; give both the same")
         return cls(tuple(zip(rows, labels, strict=True)), names, _names_of_targets(y), dtype, lengths)
 
+    def weighted(self, sample_weight: Any) -> Partitions:
+        """Return the partitions with a weight for each row: a Dask collection (n,), a number, or None for ones."""
+        from dask.delayed import delayed
+
+        if sample_weight is None:
+            return self
+        if is_lazy(sample_weight):
+            weights = _labels(sample_weight, self.lengths)
+        elif np.ndim(sample_weight) == 0:
+            weights = [sample_weight] * len(self.pairs)
+        else:
+            raise InputError("sample_weight must be a Dask collection as X and y are, or one number")
+        if len(weights) != len(self.pairs):
+            raise InputError(
+                f"X has {len(self.pairs)} partitions, sample_weight {len(weights)}; give both the same"
+            )
+        task = delayed(Weighted, pure=False)
+        pairs = tuple((X, task(y, own)) for (X, y), own in zip(self.pairs, weights, strict=True))
+        return replace(self, pairs=pairs)
+
     def ordered(self, names: Sequence[str] | None, targets: Sequence[str] | None = None) -> Partitions:
         """Return the partitions with columns in the order in which a model learned them."""
         return replace(
@@ -75,7 +107,7 @@ class Partitions:
 
     def piece(self, number: int) -> Piece:
         """Return what a task has to know of a partition."""
-        return Piece(number, self.names, self.targets, self.dtype)
+        return Piece(number, self.names, self.targets, self.dtype, self.incomplete)
 
 
 def _labels(y: Any, lengths: tuple[int, ...] | None) -> list[Any]:
@@ -117,9 +149,11 @@ class Piece:
     names: tuple[Any, ...] | None
     targets: tuple[Any, ...] | None
     dtype: Any
+    incomplete: bool = False
 
     def batch(self, X: Any, y: Any) -> Batch:
-        """Return the rows of the partition, checked; an error names it."""
+        """Return the rows of the partition, checked, without those of weight zero; an error names it."""
+        y, given = (y.y, y.weights) if isinstance(y, Weighted) else (y, None)
         try:
             if self.names is not None:
                 X = X[list(self.names)]
@@ -138,7 +172,9 @@ class Piece:
         if rows.shape[0] != targets.shape[0]:
             found = f"{rows.shape[0]} rows of X and {targets.shape[0]} of y"
             raise InputError(f"partition {self.number} has {found}. {UNCHANGED}")
-        if not (np.isfinite(rows).all() and np.isfinite(targets).all()):
+        gaps = lacking(rows) if self.incomplete else None
+        finite = np.isfinite(rows).all() if gaps is None else not np.isinf(rows).any()
+        if not (finite and np.isfinite(targets).all()):
             raise InputError(
                 f"partition {self.number} contains NaN or infinity; drop or fill these rows. {UNCHANGED}"
             )
@@ -151,7 +187,12 @@ class Piece:
             text_names(self.targets),
         )
         dtype = np.dtype(np.float32 if single else np.float64)
-        return Batch(rows, targets[:, None] if one else targets, dtype, columns)
+        batch = Batch(rows, targets[:, None] if one else targets, dtype, columns, lacking=gaps)
+        try:
+            weights = checked_weights(given, rows)
+        except InputError as error:
+            raise InputError(f"partition {self.number}: {error}. {UNCHANGED}") from error
+        return batch if weights is None else replace(batch, weights=weights).only(weights > 0)
 
     def batch_for(self, learner: Learner, X: Any, y: Any) -> Batch:
         """Return the rows, checked also against what a learner has learned."""
@@ -166,7 +207,8 @@ class Piece:
             learned.one_dimensional,
         ):
             raise InputError(f"partition {self.number} has other targets than earlier batches. {UNCHANGED}")
-        return replace(batch, X=cast(batch.X, learner.like.dtype), columns=learned)
+        rows = replace(batch, X=cast(batch.X, learner.like.dtype), columns=learned)
+        return rows.transformed(learner.transform)
 
 
 def text_names(names: Sequence[Any] | None) -> tuple[str, ...] | None:

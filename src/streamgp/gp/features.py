@@ -11,6 +11,7 @@ import numpy as np
 from .._arrays import (
     Array,
     asarray_like,
+    cast,
     cholesky,
     clip_below,
     diagonal_matrix,
@@ -68,7 +69,11 @@ class Pivots:
         Drawn in proportion to residual variance, or, for seed None, the largest first. O(n r²).
         """
         tolerance = 10 * X.shape[0] * eps(X)
-        factor = _factor(without_trend(kernel), X, rank, tolerance, seed)
+        rest = without_trend(kernel)
+        # Of k(X, X) single columns are computed.
+        factor = pivoted_cholesky(
+            lambda i: rest.block(X, X[i : i + 1, :])[:, 0], rest.diag(X), rank, tolerance, seed
+        )
         return cls(kernel, namespace(X).take(X, index(factor.pivots, X), axis=0), X[:0, :0]).rebased()
 
     @property
@@ -118,7 +123,9 @@ class Pivots:
 
     def superfluous(self, kernel: Kernel, tolerance: float) -> list[int]:
         """Return the pivots of whose variance under another kernel the others leave less than `tolerance`."""
-        kept = _factor(without_trend(kernel), self.Z, self.rank, tolerance, None).pivots
+        rest = without_trend(kernel)
+        K = rest.block(self.Z)
+        kept = pivoted_cholesky(lambda i: K[:, i], rest.diag(self.Z), self.rank, tolerance, None).pivots
         return sorted(set(range(self.rank)) - set(kept))
 
     def retuned(self, kernel: Kernel) -> tuple[Pivots, Array]:
@@ -144,6 +151,15 @@ class Pivots:
         return (
             product_lower(K, self.V) if self.triangular else product(K, namespace(X).matrix_transpose(self.V))
         )
+
+    def input_gradient(self, X: Array, C: Array) -> Array:
+        """Return the derivative by x of φ(x)ᵀc for the rows of X (b, d) and C (b, m + r); (b, d), O(b r (r + d))."""
+        C = double(C) @ double(self.V)
+        trend, m = self.kernel.split()[0], self.n_trend
+        out = double(self.kernel.input_gradient(double(X), double(self.Z), C[:, m:]))
+        if trend is None:
+            return out
+        return out + trend.by_coefficients(double(X), C[:, :m] * asarray_like(trend.coefficients, C))
 
     def unexplained(self, X: Array, F: Array) -> Array:
         """Return k(x, x) − φᵀφ, the prior variance that the pivots leave of rows with features F (n, m + r); (n,)."""
@@ -232,16 +248,9 @@ def covariance_between(kernel: Kernel, Z: Array, others: Array) -> Array:
     return xp.concat([first, points], axis=0)
 
 
-def _factor(kernel: Kernel, X: Array, rank: int, tolerance: float, seed: Sequence[int] | None) -> Factor:
-    """Return the pivoted Cholesky factor of k(X, X), of which single columns are computed."""
-    return pivoted_cholesky(
-        lambda i: kernel.block(X, X[i : i + 1, :])[:, 0], kernel.diag(X), rank, tolerance, seed
-    )
-
-
 @dataclass(frozen=True)
 class Spectral:
-    """φ(x) = |S|^−½ J Uᵀk(X, x): the eigenfunctions of the factor U diag(S) Uᵀ of k(X, X).
+    """φ(x) = |S|^−½ J UᵀW^½k(X, x): the eigenfunctions of the factor U diag(S) Uᵀ of W^½k(X, X)W^½.
 
     Attributes
     ----------
@@ -249,11 +258,14 @@ class Spectral:
     X : (n, d)
     factor : Factor
         U (n, r), S (r,); J = sign(S).
+    weights : (n,) or None
+        The diagonal of W; None for ones.
     """
 
     kernel: Kernel
     X: Array
     factor: Factor
+    weights: Array | None = None
 
     @property
     def rank(self) -> int:
@@ -261,13 +273,16 @@ class Spectral:
         return self.factor.rank
 
     def project(self, x: Array) -> Array:
-        """Return k(x, X)·U for the rows of x (b, d); shape (b, r), n·b kernel entries, O(n b r).
+        """Return k(x, X)·W^½U for the rows of x (b, d); shape (b, r), n·b kernel entries, O(n b r).
 
         Row block by row block, so that no n×b matrix is ever formed.
         """
+        U = self.factor.U
+        if self.weights is not None:
+            U = U * cast(namespace(U).sqrt(self.weights), U.dtype)[:, None]
 
         def part(rows: slice) -> Array:
-            return self.kernel.block(x, self.X[rows, :]) @ self.factor.U[rows, :]
+            return self.kernel.block(x, self.X[rows, :]) @ U[rows, :]
 
         return reduce(
             lambda total, p: total + p, in_parallel(part, row_parts(self.X.shape[0], self.X), self.X)
@@ -277,21 +292,30 @@ class Spectral:
         """Return the features of the rows of x (b, d); shape (b, r)."""
         return self.scale(self.project(x))
 
+    def input_gradient(self, x: Array, C: Array) -> Array:
+        """Return the derivative by x of φ(x)ᵀc for the rows of x (b, d) and C (b, r); shape (b, d), O(b n (r + d))."""
+        xp, U = namespace(C), double(self.factor.U)
+        at_rows = xp.matrix_transpose(U if self.weights is None else U * xp.sqrt(self.weights)[:, None])
+        coefficients = self.scale(C) @ at_rows
+        return double(self.kernel.input_gradient(double(x), double(self.X), coefficients))
+
     def scale(self, projection: Array) -> Array:
-        """Return the features for k(x, X)·U (b, r)."""
+        """Return the features for k(x, X)·W^½U (b, r)."""
         xp, S = namespace(projection), self.factor.S
         return projection * (xp.sign(S) / xp.sqrt(xp.abs(S)))[None, :]
 
     def basis(self) -> Array:
-        """Return Φ = U|S|^½, the features of X itself as the factor has them; shape (n, r)."""
+        """Return U|S|^½, the features of X itself as the factor has them, times W^½; shape (n, r)."""
         xp = namespace(self.factor.U)
         return self.factor.U * xp.sqrt(xp.abs(self.factor.S))[None, :]
 
 
-def whiten(F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array, float]:
+def whiten(
+    F: Array, y: Array, prior: Array, noise: float, weights: Array | None = None
+) -> tuple[Array, Array, float]:
     """Whiten a batch as Huber's recursion does: what the features F (b, r) do not explain is correlated noise.
 
-    R = (k(x, x) − FFᵀ + σ²I)/σ² = L_R L_Rᵀ for prior = k(x, x), (b, b).
+    R = (k(x, x) − FFᵀ + σ²W⁻¹)/σ² = L_R L_Rᵀ for prior = k(x, x), (b, b), and weights (b,), None for ones.
 
     Returns
     -------
@@ -299,7 +323,11 @@ def whiten(F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array
     """
     xp = namespace(F)
     residual = prior - F @ xp.matrix_transpose(F)
-    both = xp.concat([F, y], axis=1)
+    both, log_weights = xp.concat([F, y], axis=1), 0.0
+    if weights is not None:
+        # The rows √w(F, y) have the noise σ²: R = W^−½ (W^½(k(x, x) − FFᵀ)W^½ + σ²I)/σ² W^−½.
+        root, log_weights = xp.sqrt(weights), float(xp.sum(xp.log(weights)))
+        residual, both = residual * (root[:, None] * root[None, :]), both * root[:, None]
     try:
         L = cholesky(residual / noise + eye(F.shape[0], F), "the whitening of the batch")
         both, log_det = solve_lower(L, both), 2.0 * float(xp.sum(xp.log(xp.linalg.diagonal(L))))
@@ -309,7 +337,7 @@ def whiten(F: Array, y: Array, prior: Array, noise: float) -> tuple[Array, Array
         scale = 1.0 + clip_below(values, 0.0) / noise
         both = (xp.matrix_transpose(V) @ both) / xp.sqrt(scale)[:, None]
         log_det = float(xp.sum(xp.log(scale)))
-    return both[:, : F.shape[1]], both[:, F.shape[1] :], log_det
+    return both[:, : F.shape[1]], both[:, F.shape[1] :], log_det - log_weights
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ n           count                        ()
 κ           prior trace, Σ k(xᵢ, xᵢ)     ()
 ==========  ===========================  ======
 
+Rows of weight w, whose noise is σ²/w, count w times: A = ΦᵀWΦ, and so on.
 Kept in float64 whatever the features are computed in: A + σ²J then stays positive definite.
 """
 
@@ -22,6 +23,7 @@ from typing import Self
 
 from .._arrays import (
     Array,
+    cast,
     clip_below,
     diagonal_matrix,
     double,
@@ -58,7 +60,9 @@ class NormalEquations:
     signature : (r,), optional
         The diagonal of J where some features have a negative sign.
     log_whitening : float
-        Σ log det R over batches that were whitened by R (Huber's recursion).
+        Σ log det R over batches that were whitened by R (Huber's recursion), less the logarithms of weights.
+    surplus : float
+        The number of rows less the sum of their weights.
     """
 
     gram: Array
@@ -68,6 +72,7 @@ class NormalEquations:
     prior_trace: float
     signature: Array | None = None
     log_whitening: float = 0.0
+    surplus: float = 0.0
 
     @classmethod
     def empty(cls, rank: int, n_outputs: int, like: Array) -> Self:
@@ -96,6 +101,16 @@ class NormalEquations:
         """The number of features."""
         return int(self.gram.shape[0])
 
+    @property
+    def rows(self) -> float:
+        """The number of rows, less what was forgotten, whatever their weights."""
+        return self.count + self.surplus
+
+    @property
+    def at_least_one(self) -> float:
+        """The sum of weights, at least that of one typical row: what a sum over rows is divided by."""
+        return max(self.count, min(1.0, self.count / self.rows)) if self.rows > 0 < self.count else 1.0
+
     def add(
         self,
         F: Array,
@@ -105,11 +120,21 @@ class NormalEquations:
         *,
         mixed: bool = False,
         sign: int = 1,
+        weights: Array | None = None,
     ) -> Self:
-        """Add a batch with features F (b, r) and targets y (b, q); A += FᵀF, O(b r²).
+        """Add a batch with features F (b, r) and targets y (b, q); A += FᵀWF, O(b r²).
 
-        `mixed`: compute FᵀF in the precision of F. `sign=-1`: subtract it.
+        `weights` (b,) are the diagonal of W, None for ones; `prior_trace` is Σ wᵢ k(xᵢ, xᵢ). `mixed`: compute FᵀF in
+        the precision of F. `sign=-1`: subtract it.
         """
+        count: float = F.shape[0]
+        surplus = 0.0
+        if weights is not None:
+            xp, root = namespace(weights), namespace(weights).sqrt(weights)[:, None]
+            F, y = cast(root, F.dtype) * F if mixed else root * double(F), root * double(y)
+            count = float(xp.sum(weights))
+            surplus = F.shape[0] - count
+            log_whitening = log_whitening - float(xp.sum(xp.log(weights)))
         new = double(gram(F if mixed else double(F)))
         F, y = double(F), double(y)
         new *= sign
@@ -119,14 +144,23 @@ class NormalEquations:
             gram=new,
             moment=self.moment + sign * (namespace(F).matrix_transpose(F) @ y),
             energy=self.energy + sign * gram(y),
-            count=self.count + sign * F.shape[0],
+            count=self.count + sign * count,
             prior_trace=self.prior_trace + sign * prior_trace,
             log_whitening=self.log_whitening + sign * log_whitening,
+            surplus=self.surplus + sign * surplus,
         )
 
-    def subtract(self, F: Array, y: Array, prior_trace: float, log_whitening: float = 0.0) -> Self:
+    def subtract(
+        self,
+        F: Array,
+        y: Array,
+        prior_trace: float,
+        log_whitening: float = 0.0,
+        *,
+        weights: Array | None = None,
+    ) -> Self:
         """Subtract a batch; the exact inverse of `add`. O(b r²)."""
-        return self.add(F, y, prior_trace, log_whitening, sign=-1)
+        return self.add(F, y, prior_trace, log_whitening, sign=-1, weights=weights)
 
     def merge(self, other: Self) -> Self:
         """Return the sum of two statistics of the same features; O(r²)."""
@@ -138,6 +172,7 @@ class NormalEquations:
             count=self.count + other.count,
             prior_trace=self.prior_trace + other.prior_trace,
             log_whitening=self.log_whitening + other.log_whitening,
+            surplus=self.surplus + other.surplus,
         )
 
     def forget(self, rate: float) -> Self:
@@ -150,6 +185,7 @@ class NormalEquations:
             count=rate * self.count,
             prior_trace=rate * self.prior_trace,
             log_whitening=rate * self.log_whitening,
+            surplus=rate * self.surplus,
         )
 
     def rescaled(self, factors: Array) -> Self:

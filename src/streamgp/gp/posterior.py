@@ -73,8 +73,9 @@ class Posterior:
         noise = per_output(self.noise, statistics.moment.shape[1])
         if not self.residual_as_noise or not statistics.count > 0:
             return self.dependence * noise
-        residual = max(statistics.trace_error, 0.0) / statistics.count
-        return self.dependence * (noise + min(residual, self.residual_at_most))
+        residual = min(max(statistics.trace_error, 0.0) / statistics.count, self.residual_at_most)
+        # Where rows are of weights below one, noise is known in units of theirs.
+        return self.dependence * (noise + min(1.0, statistics.count / statistics.rows) * residual)
 
     @cached_property
     def groups(self) -> Groups:
@@ -99,10 +100,21 @@ class Posterior:
         """Return the mean φᵀw of eq. (1) for each row of F (b, r); shape (b, q)."""
         return double(F) @ self.weights
 
+    def predict(self, F: Array) -> tuple[Array, Array]:
+        """Return the mean and σ²φᵀM⁻¹φ, (b, q) each, for features F (b, r); positive signatures only."""
+        return self.mean(F), self.groups.each([M.noise * M.leverage(F) for M in self.factors])
+
     def variance(self, F: Array, prior: Array) -> Array:
         """Return the latent variance of eq. (1), k(x, x) − φᵀJφ + σ²φᵀM⁻¹φ, (b, q); F (b, r), prior k(x, x) (b,)."""
         unexplained = self._unexplained(F, prior)
         return self.groups.each([unexplained + M.noise * M.leverage(F) for M in self.factors])
+
+    def variance_coefficients(self, F: Array) -> tuple[Array, ...]:
+        """Return 2(σ²M⁻¹ − J)φ of each output for features F (b, r), the derivative of its variance by φ; (b, r)."""
+        F, J = double(F), self.statistics.signature
+        signed = F if J is None else F * J[None, :]
+        of_group = [2.0 * (M.noise * M.solve_rows(F) - signed) for M in self.factors]
+        return tuple(of_group[g] for g in self.groups.members)
 
     def _unexplained(self, F: Array, prior: Array) -> Array:
         """Return k(x, x) − φᵀJφ for each row; shape (b,)."""
@@ -117,11 +129,14 @@ class Posterior:
         of_group = [unexplained + M.noise * M.between(F) for M in self.factors]
         return tuple(of_group[g] for g in self.groups.members)
 
-    def left_out(self, F: Array, y: Array, prior: Array, weights: Array | None = None) -> LeftOut:
+    def left_out(
+        self, F: Array, y: Array, prior: Array, weights: Array | None = None, given: Array | None = None
+    ) -> LeftOut:
         """Predict learned rows, F (b, r) and y (b, q), each as if it had not been learned; O(b r²).
 
-        `prior` (b,) is k(x, x), `weights` (b,) the present weight of each row. Rows of leverage 1 to rounding, about
-        which the model knows nothing but the row itself, are not in the result.
+        `prior` (b,) is k(x, x), `weights` (b,) the present weight of each row, `given` (b,) the one that it was learned
+        with, both by default one. Rows of leverage 1 to rounding, about which the model knows nothing but the row
+        itself, are not in the result.
         """
         F, xp, groups = double(F), namespace(F), self.groups
         unexplained = clip_below(self._unexplained(F, prior), 0.0)
@@ -133,10 +148,12 @@ class Posterior:
             rests.append(rest)
             variances.append(clip_below(unexplained + M.noise * leverage / rest, 0.0))
             least = kept if least is None else xp.minimum(least, kept)
-        error = (double(y) - self.mean(F)) / groups.each(rests)
+        error, variance = (double(y) - self.mean(F)) / groups.each(rests), groups.each(variances)
+        if given is not None:
+            error, variance = error * xp.sqrt(given)[:, None], variance * given[:, None]
         at = index(np.flatnonzero(to_host(least) > eps(F) ** 0.5).tolist(), F)
         noise = per_output(self.noise, y.shape[1])
-        return LeftOut(xp.take(error, at, axis=0), xp.take(groups.each(variances), at, axis=0), noise)
+        return LeftOut(xp.take(error, at, axis=0), xp.take(variance, at, axis=0), noise)
 
     @cached_property
     def log_evidence(self) -> float:
@@ -157,15 +174,18 @@ class Posterior:
             weights = apart.columns(self.weights, g) if same else M.solve(c)
             left = float(xp.sum(apart.columns(energy, g))) - float(xp.sum(c * weights))
             log_det = M.log_det + (
-                (statistics.count - statistics.rank) * math.log(noise) + statistics.log_whitening
+                (statistics.rows - statistics.rank) * math.log(noise) + statistics.log_whitening
             )
-            total += log_density(left / noise, log_det, statistics.count, c.shape[1])
+            total += log_density(left / noise, log_det, statistics.rows, c.shape[1])
         return total
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Errors and latent variances (b, q) of learned rows, each predicted from all others; noise variances (q,)."""
+    """Errors and latent variances (b, q) of learned rows, each predicted from all others; noise variances (q,).
+
+    Of a row of weight w these are √w times the error and w times the variance, whose noise is that of all rows.
+    """
 
     error: Array
     variance: Array

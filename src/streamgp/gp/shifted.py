@@ -124,6 +124,13 @@ class Shifted:
             direction = solved + ratio[None, :] * direction
         return w
 
+    def solve_rows(self, F: Array) -> Array:
+        """Return M⁻¹φ for each row of F (b, r); shape (b, r)."""
+        xp = namespace(F)
+        if self.statistics.signature is not None:
+            return xp.matrix_transpose(self.solve(xp.matrix_transpose(double(F))))
+        return xp.matrix_transpose(self.unwhiten(xp.matrix_transpose(self.whiten(F)[0])))
+
     def leverage(self, F: Array) -> Array:
         """Return φᵀM⁻¹φ for each row of F (b, r); shape (b,)."""
         G, signs = self.whiten(F)

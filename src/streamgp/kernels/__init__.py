@@ -5,6 +5,7 @@ from .algebra import Constant, Product, Scaled, Sum, White
 from .base import Kernel
 from .families import FAMILIES, Linear, Matern, Periodic, RationalQuadratic, dictionary
 from .polynomials import BrownianPolynomial, DistancePolynomial
+from .random_features import random_features
 from .reading import as_kernel
 from .stationary import SquaredExponential
 from .trend import Trend
@@ -29,4 +30,5 @@ __all__ = [
     "White",
     "as_kernel",
     "dictionary",
+    "random_features",
 ]

@@ -109,9 +109,25 @@ class WeightedSum(WithParts, Affine):
         """See Kernel."""
         return self._sum().block(X, Y)
 
+    def blocks(self, X: Array) -> Array:
+        """See Kernel."""
+        return self._sum().blocks(X)
+
+    def nearness(self, n_features: int) -> np.ndarray | None:
+        """See Kernel."""
+        return self._sum().nearness(n_features)
+
     def diag(self, X: Array) -> Array:
         """See Kernel."""
         return self._sum().diag(X)
+
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """See Kernel."""
+        return self._sum().input_gradient(X, Z, C)
+
+    def diag_input_gradient(self, X: Array) -> Array:
+        """See Kernel."""
+        return self._sum().diag_input_gradient(X)
 
     def _sum(self) -> Kernel:
         parts = [Scaled(self.weights[i], self.kernels[i]) for i in self._used()]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -58,6 +59,14 @@ class Constant(Kernel):
         """Return a vector filled with `value`."""
         return ones((X.shape[0],), X) * self.value
 
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """Return zeros."""
+        return 0.0 * X
+
+    def diag_input_gradient(self, X: Array) -> Array:
+        """Return zeros."""
+        return 0.0 * X
+
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel."""
         return np.array([self.value * float(namespace(W).sum(W))])
@@ -77,6 +86,10 @@ class White(Kernel):
     def block(self, X: Array, Y: Array | None = None) -> Array:
         """Return zeros."""
         return zeros((X.shape[0], (X if Y is None else Y).shape[0]), X)
+
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """Return zeros."""
+        return 0.0 * X
 
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel."""
@@ -109,6 +122,16 @@ class Scaled(Kernel):
         out *= self.factor
         return out
 
+    def blocks(self, X: Array) -> Array:
+        """Return the inner blocks, scaled in place."""
+        out = self.kernel.blocks(X)
+        out *= self.factor
+        return out
+
+    def nearness(self, n_features: int) -> np.ndarray | None:
+        """See Kernel; as the inner kernel's."""
+        return self.kernel.nearness(n_features)
+
     @property
     def prior_variance(self) -> float | None:
         """The inner prior variance, scaled."""
@@ -140,6 +163,14 @@ class Scaled(Kernel):
         """See Kernel."""
         theta = self._checked(theta)
         return replace(self, factor=math.exp(theta[0]), kernel=self.kernel.with_theta(theta[1:]))
+
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """See Kernel."""
+        return self.factor * self.kernel.input_gradient(X, Z, C)
+
+    def diag_input_gradient(self, X: Array) -> Array:
+        """See Kernel."""
+        return self.factor * self.kernel.diag_input_gradient(X)
 
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel."""
@@ -229,9 +260,25 @@ class Sum(_Composite):
         """Return the sum of the parts' functions."""
         return partial(_sum_of, [kernel.against(Z) for kernel in self.kernels])
 
+    def blocks(self, X: Array) -> Array:
+        """Return the sum of the parts' blocks, added in place."""
+        return _sum_of([kernel.blocks for kernel in self.kernels], X)
+
+    def nearness(self, n_features: int) -> np.ndarray | None:
+        """See Kernel; of the parts that fall with a distance the mean, None where any other part varies."""
+        return _mean_nearness([k for k in self.kernels if not isinstance(k, Constant)], n_features)
+
     def diag(self, X: Array) -> Array:
         """Return the sum of the parts' diagonals."""
         return reduce(lambda total, k: total + k.diag(X), self.kernels[1:], self.kernels[0].diag(X))
+
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """See Kernel."""
+        return reduce(operator.add, (k.input_gradient(X, Z, C) for k in self.kernels))
+
+    def diag_input_gradient(self, X: Array) -> Array:
+        """See Kernel."""
+        return reduce(operator.add, (k.diag_input_gradient(X) for k in self.kernels))
 
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel."""
@@ -271,9 +318,36 @@ class Product(_Composite):
         """Return the entrywise product of the parts' blocks, multiplied in place."""
         return _product([k.block(X, Y) for k in self.kernels])
 
+    def blocks(self, X: Array) -> Array:
+        """Return the entrywise product of the parts' blocks, multiplied in place."""
+        return _product([k.blocks(X) for k in self.kernels])
+
+    def nearness(self, n_features: int) -> np.ndarray | None:
+        """See Kernel; as for a sum."""
+        return _mean_nearness([k for k in self.kernels if not isinstance(k, Constant)], n_features)
+
     def diag(self, X: Array) -> Array:
         """Return the product of the parts' diagonals."""
         return _product([k.diag(X) for k in self.kernels])
+
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """See Kernel; of each part in turn, times the others."""
+        blocks = [k.block(X, Z) for k in self.kernels]
+        parts = (
+            k.input_gradient(X, Z, _product([C + 0.0, *blocks[:i], *blocks[i + 1 :]]))
+            for i, k in enumerate(self.kernels)
+        )
+        return reduce(operator.add, parts)
+
+    def diag_input_gradient(self, X: Array) -> Array:
+        """See Kernel; of each part in turn, times the others."""
+        diagonals, ones_here = [k.diag(X) for k in self.kernels], namespace(X).ones_like(X[:, 0])
+        parts = (
+            k.diag_input_gradient(X)
+            * _product([ones_here + 0.0, *diagonals[:i], *diagonals[i + 1 :]])[:, None]
+            for i, k in enumerate(self.kernels)
+        )
+        return reduce(operator.add, parts)
 
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel."""
@@ -284,6 +358,12 @@ class Product(_Composite):
                 for i, k in enumerate(self.kernels)
             ]
         )
+
+
+def _mean_nearness(kernels: Sequence[Kernel], n_features: int) -> np.ndarray | None:
+    """Return the mean of the weights (d,) of `Kernel.nearness`; None where a kernel has none."""
+    each = [weights for k in kernels if (weights := k.nearness(n_features)) is not None]
+    return np.mean(each, axis=0) if each and len(each) == len(kernels) else None
 
 
 def _product(blocks: list[Array]) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._arrays import Array, double, namespace
 from ..errors import KernelError
+from .derivatives import Differentiable
 
 if TYPE_CHECKING:
     from .trend import Trend
@@ -54,7 +55,7 @@ def non_negative(owner: str, weights: Sequence[float], meaning: str) -> tuple[fl
     return tuple(float(w) for w in array)
 
 
-class Kernel(ABC):
+class Kernel(Differentiable, ABC):
     """A covariance function k(x, x'). Immutable; every operation returns a new kernel.
 
     A subclass is a frozen dataclass that defines
@@ -92,6 +93,18 @@ class Kernel(ABC):
     def against(self, Z: Array) -> Callable[[Array], Array]:
         """Return the function X ↦ block(X, Z), with the part that depends on Z (m, d) alone prepared if that pays."""
         return partial(self.block, Y=Z)
+
+    def blocks(self, X: Array) -> Array:
+        """Return k(Xᵢ, Xᵢ) of m sets of n points each, X (m, n, d); shape (m, n, n)."""
+        xp = namespace(X)
+        return xp.stack([self.block(X[i, :, :]) for i in range(X.shape[0])])
+
+    def nearness(self, n_features: int) -> np.ndarray | None:
+        """Return weights (d,) of squared differences: points are the nearer, the smaller the weighted sum.
+
+        None where the kernel is not a falling function of such a sum, nor close to one.
+        """
+        return None
 
     @abstractmethod
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:

@@ -114,11 +114,29 @@ class Periodic(Stationary):
         angle = X * (2.0 * math.pi / asarray_like(self.period, X))
         return xp.cos(angle), xp.sin(angle)
 
+    def on_circles(self, X: Array) -> Array:
+        """Return the points (n, 2d) on circles whose squared distances are s."""
+        scale = asarray_like(self.length_scale, X)
+        return namespace(X).concat([part / scale for part in self._circle(X)], axis=1)
+
     def _inputs(self, X: Array, Y: Array | None) -> tuple[Array, Array]:
         self.check_features(X.shape[1])
-        xp, scale = namespace(X), asarray_like(self.length_scale, X)
-        A = xp.concat([part / scale for part in self._circle(X)], axis=1)
-        return A, A if Y is None else xp.concat([part / scale for part in self._circle(Y)], axis=1)
+        A = self.on_circles(X)
+        return A, A if Y is None else self.on_circles(Y)
+
+    def _by_inputs(self, X: Array, by_points: Array) -> Array:
+        """See Stationary: the points are on circles."""
+        d, (c, s) = X.shape[1], self._circle(X)
+        turn = 2.0 * math.pi / asarray_like(self.period, X) / asarray_like(self.length_scale, X)
+        return (by_points[:, d:] * c - by_points[:, :d] * s) * turn
+
+    def blocks(self, X: Array) -> Array:
+        """See Kernel; set by set."""
+        return Kernel.blocks(self, X)
+
+    def nearness(self, n_features: int) -> np.ndarray | None:
+        """None: points a period apart are near."""
+        return None
 
     def _of(self, sq: Array) -> Array:
         sq *= -0.5
@@ -170,6 +188,14 @@ class Linear(Kernel):
         """Return Σ_j x_j²/ℓ_j² for each row."""
         A = self._scaled(X)
         return namespace(X).sum(A * A, axis=1)
+
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """See Kernel."""
+        return (C @ self._scaled(Z)) / asarray_like(self.length_scale, X)
+
+    def diag_input_gradient(self, X: Array) -> Array:
+        """See Kernel."""
+        return 2.0 * self._scaled(X) / asarray_like(self.length_scale, X)
 
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel."""

@@ -213,6 +213,23 @@ class Stationary(Kernel):
         A, B = self._inputs(X, Y)
         return self._of(self._squared(A, B, Y is None))
 
+    def blocks(self, X: Array) -> Array:
+        """See Kernel; distances are taken about the last point of each set."""
+        xp, n = namespace(X), X.shape[1]
+        A = (X - X[:, -1:, :]) / asarray_like(self.length_scale, X)
+        a2 = xp.vecdot(A, A)
+        sq = A @ xp.matrix_transpose(A)
+        sq *= -2.0
+        sq += a2[:, :, None]
+        sq += a2[:, None, :]
+        flat = xp.reshape(clip_below(sq, 0.0), (X.shape[0], n * n))
+        flat[:, :: n + 1] = 0.0  # the diagonals
+        return self._of(xp.reshape(flat, (X.shape[0], n, n)))
+
+    def nearness(self, n_features: int) -> np.ndarray | None:
+        """See Kernel; one over the squared length-scale of each feature."""
+        return np.array(np.broadcast_to(np.asarray(self.length_scale) ** -2.0, (n_features,)))
+
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel; dk/dlog ℓ_j = slope(s)·(x_j − x'_j)²/ℓ_j² with slope = −2 dk/ds."""
         A, B = self._inputs(X, Y)
@@ -221,6 +238,17 @@ class Stationary(Kernel):
         return np.concatenate(
             [sum_if_shared(weighted_squares(W * self._slope(sq), A, B), self.length_scale), extra]
         )
+
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """See Kernel; ∂k/∂x_j = −slope(s)·(x_j − z_j)/ℓ_j². O(n m d)."""
+        A, B = self._inputs(X, Z)
+        V = C * self._slope(self._squared(A, B, itself=False))
+        inward = product(V, B) - namespace(V).sum(V, axis=1)[:, None] * A
+        return self._by_inputs(X, inward)
+
+    def _by_inputs(self, X: Array, by_points: Array) -> Array:
+        """Return derivatives by the rows of X (n, d) from those by the points of `_inputs`."""
+        return by_points / asarray_like(self.length_scale, X)
 
     def _other_gradients(self, W: Array, sq: Array) -> np.ndarray:
         """Return the derivatives by hyperparameters other than length-scales."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, clip_below, empty, namespace
+from .._arrays import Array, asarray_like, clipped, empty, namespace
 from ..errors import KernelError
 from .base import Kernel, positive, positive_number
 
@@ -50,7 +51,12 @@ class Trend(Kernel):
         for name in self._hyperparameters:
             object.__setattr__(self, name, positive_number("Trend", name, getattr(self, name)))
 
-    @property
+    @cached_property
+    def _units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Centre and spread as arrays (d,)."""
+        return np.array(self.origin), np.array(self.unit)
+
+    @cached_property
     def coefficients(self) -> np.ndarray:
         """Prior variances of the constant and of each coefficient, shape (d + 1,)."""
         d = len(self.unit)
@@ -61,8 +67,8 @@ class Trend(Kernel):
         self.check_features(X.shape[1])
         out = empty((X.shape[0], X.shape[1] + 1), X)
         out[:, 0] = 1.0
-        t = (X - asarray_like(self.origin, X)) / asarray_like(self.unit, X)
-        out[:, 1:] = -clip_below(-clip_below(t, -FARTHEST), -FARTHEST)
+        origin, unit = (asarray_like(v, X) for v in self._units)
+        out[:, 1:] = clipped((X - origin) / unit, -FARTHEST, FARTHEST)
         return out
 
     def against_coefficients(self, X: Array) -> Array:
@@ -94,6 +100,20 @@ class Trend(Kernel):
         """See Kernel."""
         xp, t = namespace(X), self.basis(X)
         return xp.sum(t * t * asarray_like(self.coefficients, X), axis=1)
+
+    def by_coefficients(self, X: Array, C: Array) -> Array:
+        """Return the derivative by x of basis(x)·C for the rows of X (n, d) and C (n, d + 1); shape (n, d)."""
+        xp, (origin, unit) = namespace(X), (asarray_like(v, X) for v in self._units)
+        inside = xp.abs((X - origin) / unit) < FARTHEST
+        return xp.where(inside, C[:, 1:] / unit, 0.0 * X)
+
+    def input_gradient(self, X: Array, Z: Array, C: Array) -> Array:
+        """See Kernel."""
+        return self.by_coefficients(X, C @ self.against_coefficients(Z))
+
+    def diag_input_gradient(self, X: Array) -> Array:
+        """See Kernel."""
+        return self.by_coefficients(X, 2.0 * self.against_coefficients(X))
 
     def gradient(self, W: Array, X: Array, Y: Array | None = None) -> np.ndarray:
         """See Kernel."""

@@ -29,6 +29,7 @@ from .._arrays import namespace
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Posterior
 from ..kernels import Kernel
+from ..row_weights import summed
 from .ahead import SHORTEST, Looks, ahead
 from .rows import Rows
 
@@ -87,23 +88,31 @@ class Adaptation:
 
     def is_due(self, rows: int, *, surprised: bool) -> bool:
         """Return whether to look, after so many rows; `surprised`: errors have suddenly grown."""
-        return rows >= self.next_look or (surprised and rows >= max(FIRST, self.looked_at + SUDDENLY))
+        return rows >= (max(FIRST, self.looked_at + SUDDENLY) if surprised else self.next_look)
 
     def looked(
-        self, fit: Posterior, window: Rows, horizon: int, rows: int, *, forget: bool, lasting: float = 1.0
+        self,
+        fit: Posterior,
+        window: Rows,
+        horizon: int,
+        rows: int,
+        *,
+        forget: bool,
+        surprised: bool,
+        lasting: float = 1.0,
     ) -> Self:
         """Look at the window, for predictions `horizon` rows ahead; O(W r² + r³) for each choice.
 
-        A look that is early, because errors have suddenly grown, asks only whether the past still holds. Errors of the
-        stream are alike over `lasting` rows.
+        A look that is early, because errors have suddenly grown, asks the newest rows only whether the past still
+        holds; the next look of all rows waits until they are calm. Errors of the stream are alike over `lasting` rows.
         """
-        early, judges = rows < self.next_look, math.ceil(INDEPENDENT * lasting)
+        judges = math.ceil(INDEPENDENT * lasting)
         # There must be as much of a past as there are rows that judge it.
-        most = min(window.count, int(fit.statistics.count / 2))
-        n_recent = min(max(NEWEST, judges), most) if early else most
+        most = min(window.count, int(fit.statistics.rows / 2))
+        n_recent = min(max(NEWEST, judges), most) if surprised else most
         after = replace(self, kept=1.0, looked_at=rows, n_recent=n_recent)
-        if not early:
-            past = fit.statistics.count >= 2 * window.count
+        if not surprised:
+            past = fit.statistics.rows >= 2 * window.count
             after = after._with_exponent(fit, window, horizon) if self.lasting > 1 and past else after
             calm = after.dependence == 1.0 and self.kept == 1.0
             after = replace(after, next_look=rows + min(max(rows, FIRST), CALM if calm else EVERY))
@@ -186,8 +195,15 @@ def faded(statistics: NormalEquations, recent: Rows, share: float) -> NormalEqua
     if share == 1.0:
         return statistics
     past, (F, y) = without(statistics, recent).forget(share), recent.weighted()
-    count = past.count + float(namespace(F).sum(recent.weights))
-    return replace(past.add(F, y, float(namespace(F).sum(F * F))), count=count)
+    xp = namespace(F)
+    after = replace(past.add(F, y, float(xp.sum(F * F))), count=past.count + float(xp.sum(recent.weights)))
+    if recent.given is None:
+        return after
+    # `without` and `add` leave these two as they are: what the recent rows have in them does not fade.
+    left = recent.weights / recent.given
+    surplus = (1.0 - share) * float(xp.sum(left - recent.weights))
+    logs = (1.0 - share) * summed(xp.log(recent.given), left)
+    return replace(after, surplus=after.surplus + surplus, log_whitening=after.log_whitening - logs)
 
 
 def without(statistics: NormalEquations, rows: Rows) -> NormalEquations:

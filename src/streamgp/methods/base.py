@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import LeftOut, Posterior
 from ..kernels import Kernel
-from .rows import moving
+from ..row_weights import taken
+from .draws import Draw, Drawable, Joined, by_pivots
+from .gradients import Differentiable, Gradient, by_features
+from .rows import Rows, moving
+from .stored import Store
 
-# From rows, their features if known, and whether variances are wanted.
-Compute: TypeAlias = Callable[[Array, Array | None, bool], "Prediction"]
 # Rows predicted together: bounds the memory that a large batch needs.
 CHUNK = 2000
 # Rows by which two states that keep every row are compared; enough for a median to 10 %.
@@ -43,13 +45,15 @@ class Prediction:
     covariance : (m, m) of each output, or None
         The same array for outputs that share it.
     features : (m, r) or None
-        What `update` can use again for the same rows.
+    left : (m,) or None
+        The prior variance that the features leave. `update` can use both again for the same rows.
     """
 
     mean: Array
     variance: Array | None = None
     covariance: tuple[Array, ...] | None = None
     features: Array | None = None
+    left: Array | None = None
 
     @classmethod
     def by(
@@ -69,44 +73,7 @@ class Prediction:
         return cls(mean, posterior.variance(F, kernel.diag(X)) if variance else None, features=F)
 
 
-class Recent:
-    """Cache of the last prediction: a stream learns the rows that it has just predicted.
-
-    Not part of a state: it is empty in a copy or a pickle, and any thread may fill it.
-    """
-
-    def __init__(self) -> None:
-        self._last: tuple[Array, Prediction] | None = None
-
-    def predict(self, X: Array, compute: Compute, *, variance: bool) -> Prediction:
-        """Return compute(X, features or None, variance), or the last result if X has the same values.
-
-        Batches over 512 rows are not kept.
-        """
-        if X.shape[0] > 512:
-            return compute(X, None, variance)
-        last = self._last  # read once: another thread may put its own rows there at any time
-        known = last[1] if last is not None and _same(last[0], X) else None
-        if known is None or (variance and known.variance is None):
-            known = compute(X, None if known is None else known.features, variance)
-            # A copy, since the caller may write its next rows into the same memory.
-            self._last = (namespace(X).asarray(X, copy=True), known)
-        return known
-
-    def features(self, X: Array, compute: Callable[[Array], Array]) -> Array:
-        """Return compute(X), or the features of the last prediction if it was of the same rows."""
-        last = self._last
-        return last[1].features if last is not None and _same(last[0], X) else compute(X)
-
-    def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
-        return Recent, ()
-
-
-def _same(a: Array, b: Array) -> bool:
-    return a.shape == b.shape and bool(namespace(a).all(a == b))
-
-
-class State(ABC):
+class State(Differentiable, Drawable, ABC):
     """What a method has learned: immutable, so an update returns the next state.
 
     Targets are (n, q), of a function of mean zero; inputs are checked before they come here. A subclass is a frozen
@@ -129,7 +96,7 @@ class State(ABC):
     @property
     @abstractmethod
     def count(self) -> float:
-        """The number of rows learned, less what was forgotten."""
+        """The number of rows learned, less what was forgotten, whatever their weights."""
 
     @property
     @abstractmethod
@@ -139,12 +106,12 @@ class State(ABC):
     @property
     @abstractmethod
     def prior_trace(self) -> float:
-        """Tr K over the rows learned."""
+        """Tr K over the rows learned, each times its weight."""
 
     @property
     @abstractmethod
     def trace_error(self) -> float:
-        """tr(K − K̂) over the rows learned."""
+        """tr(K − K̂) over the rows learned, each times its weight."""
 
     @abstractmethod
     def log_evidence(self) -> float:
@@ -155,8 +122,11 @@ class State(ABC):
         """Predict the function at the rows of X (m, d): its mean, and its variance or covariance if asked for."""
 
     @abstractmethod
-    def update(self, X: Array, y: Array) -> Self:
-        """Learn the rows X (b, d) with targets y (b, q)."""
+    def update(self, X: Array, y: Array, weights: Array | None = None) -> Self:
+        """Learn the rows X (b, d) with targets y (b, q), of weights (b,), above zero; None for ones.
+
+        The noise of a row of weight w is σ²/w.
+        """
 
     @abstractmethod
     def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
@@ -171,18 +141,26 @@ class State(ABC):
         """
 
     @abstractmethod
-    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+    def left_out(self, X: Array, y: Array, numbers: Array, weights: Array | None = None) -> LeftOut | None:
         """Predict learned rows, X (b, d) and y (b, q), each as if it had not been learned.
 
-        `numbers` (b,) are their places among all rows learned. None where this method cannot compute it.
+        `numbers` (b,) are their places among all rows learned, `weights` (b,) those that they were learned with. None
+        where this method cannot compute it.
         """
 
     @abstractmethod
-    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
+    def recent_left_out(self, X: Array, y: Array, weights: Array | None = None) -> LeftOut | None:
         """Predict the last rows that are kept, each as if it had not been learned.
 
-        A method that keeps none takes X (m, d) and y (m, q), a sample of the rows learned.
+        A method that keeps none takes X (m, d), y (m, q) and their weights (m,), a sample of the rows learned.
         """
+
+    def corrected(self, X: Array, found: Prediction, store: Store) -> Prediction:
+        """Return the prediction of the rows X (m, d) with what their neighbours in the store tell beside the state.
+
+        `found` is the state's own, which is returned where neighbours tell nothing more.
+        """
+        return found
 
     def with_noise(self, estimate: np.ndarray, *, at_once: bool = False) -> State:
         """Return the state with a re-estimated noise (q,), where the method does that; `at_once`: not damped."""
@@ -244,7 +222,7 @@ class StatisticsState(State):
     @property
     def count(self) -> float:
         """See State."""
-        return self.posterior.statistics.count
+        return self.posterior.statistics.rows
 
     @property
     def rank(self) -> int:
@@ -293,34 +271,51 @@ class MergeableState(StatisticsState):
         """See State; the number of inducing points."""
         return self.features.rank
 
+    def gradient(self, X: Array, *, variance: bool = True) -> Gradient:
+        """See State; O(m r (r + d))."""
+        F, chain = self.features.transform(X), self.features.input_gradient
+        return by_features(self._predicting, F, self.kernel, X, chain, variance=variance)
+
+    def draw(self, rng: np.random.Generator) -> Draw | Joined:
+        """See State."""
+        return by_pivots(self._predicting, self.features, rng)
+
+    @property
+    def _predicting(self) -> Posterior:
+        """The posterior that predictions come from."""
+        return self.posterior
+
     @abstractmethod
     def merge(self, other: Self) -> Self:
         """Return the state that has learned the rows of both."""
 
     @abstractmethod
-    def unlearn(self, X: Array, y: Array, *, known: bool = False) -> Self:
-        """Return the state without the rows X (b, d), y (b, q); `known`: the caller knows that they were learned."""
+    def unlearn(self, X: Array, y: Array, weights: Array | None = None, *, known: bool = False) -> Self:
+        """Return the state without the rows X (b, d), y (b, q), learned with these weights (b,).
+
+        `known`: the caller knows that they were learned.
+        """
 
     @abstractmethod
     def forget(self, rate: float) -> Self:
         """Multiply the weight of all that was learned by `rate`."""
 
     @abstractmethod
-    def summary(self, X: Array, y: Array) -> Summary:
+    def summary(self, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """Return the summary of rows under the present inducing points, without learning them."""
 
     @abstractmethod
-    def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
-        """Return the state that has learned the rows of a summary; X (m, d) and y (m, q) are some of them."""
+    def with_summary(self, summary: Summary, X: Array, y: Array, weights: Array | None = None) -> Self:
+        """Return the state that has learned the rows of a summary; X (m, d), y (m, q) are some, of these weights."""
 
     @property
-    def last_rows(self) -> tuple[Array, Array] | None:
-        """The last rows learned, X (n, d) and y (n, q), as far as they are kept; None where none is."""
+    def last_rows(self) -> Rows | None:
+        """The last rows learned, as far as they are kept; None where none is."""
         return None
 
-    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
+    def recent_left_out(self, X: Array, y: Array, weights: Array | None = None) -> LeftOut | None:
         """See State; of the rows that are given, where none is kept. Their places are not needed."""
-        return self.left_out(X, y, index([], X))
+        return self.left_out(X, y, index([], X), weights)
 
     def total(self) -> Summary:
         """Return the summary of all rows learned."""
@@ -356,7 +351,7 @@ def checked_or_repaired(
     return repaired
 
 
-def last_left_out(state: State, X: Array, y: Array) -> LeftOut | None:
+def last_left_out(state: State, X: Array, y: Array, weights: Array | None = None) -> LeftOut | None:
     """Predict the last RECENT of all rows that a state has learned, X (n, d) and y (n, q), each left out in turn.
 
     Rows of a stuck sensor, whose inputs repeat, are skipped.
@@ -365,4 +360,5 @@ def last_left_out(state: State, X: Array, y: Array) -> LeftOut | None:
     fresh = moving(X)[0] if n else None
     numbers = index(range(n), X) if fresh is None else fresh
     numbers = numbers[max(0, numbers.shape[0] - RECENT) :]
-    return state.left_out(xp.take(X, numbers, axis=0), xp.take(y, numbers, axis=0), numbers)
+    X, y = (xp.take(values, numbers, axis=0) for values in (X, y))
+    return state.left_out(X, y, numbers, taken(weights, numbers))

@@ -65,7 +65,7 @@ def followed(state: State, lasting: float = 1.0) -> tuple[State, Jump | None]:
     statistics = statistics.add(F, y, float((F * F).sum()))
     statistics = replace(statistics, count=folded.fit.statistics.count)
     adaptation = replace(folded.adaptation, jumps=_remembered(folded.adaptation.jumps, jump.shift))
-    window = _before(window, n).join(moved)
+    window = window.between(0, window.count - n).join(moved)
     after = folded.refitted(statistics, window=window, faded=True, adaptation=adaptation)
     return after.with_noise(np.minimum(after.noise, jump.noise), at_once=True), jump
 
@@ -78,11 +78,6 @@ def _remembered(before: np.ndarray | None, shift: np.ndarray) -> np.ndarray:
         np.abs(shift) >= 0.5 * np.abs(before)
     )
     return np.where(undone | np.isinf(before), np.inf, np.where(shift != 0, shift, before))
-
-
-def _before(window: Rows, n: int) -> Rows:
-    m = window.count - n
-    return Rows(window.X[:m], window.y[:m], window.F[:m], window.weights[:m])
 
 
 def _jump(fit: Posterior, window: Rows, state: PivotState, least: int) -> Jump | None:
@@ -120,7 +115,7 @@ def _predicts_better(past: Posterior, rows: Rows, error: np.ndarray) -> np.ndarr
     `error` (n, q) is what the model of the past leaves of the rows.
     """
     half = rows.count // 2
-    learned = Conditioned.on(past, rows.F[:half, :], rows.y[:half, :])
+    learned = Conditioned.on(past, *rows.between(0, half).whitened())
     left = to_host(rows.y)[half:] - to_host(learned.predict(rows.F[half:, :])[0])
     jumped = error[half:] - np.median(error[:half], axis=0)
     return np.asarray((jumped**2).mean(axis=0) < BETTER * (left**2).mean(axis=0))

@@ -9,6 +9,7 @@ from typing import Self
 from .._arrays import (
     Array,
     cholesky,
+    diagonal_matrix,
     double,
     eigh,
     eye,
@@ -75,9 +76,18 @@ class Chain:
     whitened: Array
 
     def append(
-        self, kernel: Kernel, X: Array, y: Array, solved: Array | None = None, own: Array | None = None
+        self,
+        kernel: Kernel,
+        X: Array,
+        y: Array,
+        weights: Array | None = None,
+        *,
+        solved: Array | None = None,
+        own: Array | None = None,
     ) -> Self:
         """Learn the rows of X (n, d), y (n, q') that follow those learned, as one panel or in the last one.
+
+        The noise of a row of weight w, `weights` (n,) or ones, is ρ/w.
 
         `solved` is L⁻¹k(X, new) (·, b) and `own` k(new, new) (b, b), computed where they are not given. More rows are
         learned together where an indefinite kernel asks for a larger panel.
@@ -86,10 +96,15 @@ class Chain:
         old, new = X[:n, :], X[n:, :]
         solved = cross([self], kernel, old, new)[0] if solved is None else solved
         left = xp.matrix_transpose(solved * self.signs()[:, None])
-        own = (kernel.block(new) if own is None else own) + self.noise * eye(new.shape[0], y)
+        noises = (
+            self.noise * eye(new.shape[0], y)
+            if weights is None
+            else diagonal_matrix(self.noise / weights[n:])
+        )
+        own = (kernel.block(new) if own is None else own) + noises
         if not kernel.positive_semidefinite and self.panels and _loses_digits(kernel, old, solved, own):
             # A pivot that is small in the last panel alone need not be so beside these rows: factor both together.
-            return self._without_last_panel().append(kernel, X, y)
+            return self._without_last_panel().append(kernel, X, y, weights)
         schur = own - left @ solved
         inverse, own_signs, log_det = _root(schur, self.noise, kernel.positive_semidefinite)
         panel = Panel(left, inverse, own_signs, log_det)
@@ -119,6 +134,17 @@ class Chain:
                 rest = B[at : at + panel.size, :] - panel.left[:, start:] @ done
                 done, at = xp.concat([done, panel.inverse @ rest], axis=0), at + panel.size
         return done
+
+    def solve_transposed(self, B: Array) -> Array:
+        """Return L⁻ᵀB for B (n, m), O(n² m)."""
+        xp, rest, out, end = namespace(B), double(B), [], int(B.shape[0])
+        for panel in reversed(self.panels):
+            start = end - panel.size
+            solved = xp.matrix_transpose(panel.inverse) @ rest[start:end, :]
+            rest = rest[:start, :] - xp.matrix_transpose(panel.left) @ solved
+            out.append(solved)
+            end = start
+        return xp.concat(out[::-1], axis=0) if out else rest
 
     def panel_start(self, row: int) -> int:
         """Return the first row of the panel of a row."""

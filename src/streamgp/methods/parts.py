@@ -17,7 +17,8 @@ from ..gp.outputs import per_output
 from ..gp.posterior import Posterior
 from ..kernels import Affine, Kernel
 from ..lowrank import Step, randomized_eigh
-from .base import Recent
+from ..row_weights import joined_weights, summed, whitened
+from .recent import Recent
 from .spectral import KernelMatrix, SpectralConfig, SpectralState, SteppedState
 
 
@@ -68,10 +69,11 @@ class Part:
             self, basis=basis, S=step.S, projected_y=projected, prior_trace=self.prior_trace + trace
         )
 
-    def closed_step(self, X: Array) -> Step:
+    def closed_step(self, X: Array, weights: Array | None) -> Step:
         """Return the step of a part in closed form: its features do not change, rows are added."""
         assert self.quadratic is not None
-        return Step(eye(self.S.shape[0], self.projected_y), self.quadratic.transform(double(X)), self.S)
+        rows = whitened(self.quadratic.transform(double(X)), weights)
+        return Step(eye(self.S.shape[0], self.projected_y), rows, self.S)
 
 
 @dataclass(frozen=True)
@@ -108,42 +110,46 @@ class PartwiseState(SteppedState):
     parts: tuple[Part, ...]
     products: dict[tuple[int, int], Array]
     step: int = 0
+    weights: Array | None = None
     recent: Recent = field(default_factory=Recent, compare=False)
 
     # Learning
 
     @abstractmethod
-    def steps(self, X: Array) -> tuple[Self, list[Step]]:
+    def steps(self, X: Array, weights: Array | None) -> tuple[Self, list[Step]]:
         """Return the state that a step starts from, and the step of each part that learns the rows X (b, d).
 
         The state is this one, or, for factors that are computed from scratch, the one without rows.
         """
 
-    def advanced(self, X: Array, y: Array) -> Self:
+    def advanced(self, X: Array, y: Array, weights: Array | None) -> Self:
         """Take one step for each part (Algorithm 5, steps 4 to 10)."""
         xp = namespace(X)
         all_X, all_y = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
-        past, steps = self.steps(X)
+        all_weights = joined_weights([(self.weights, self.X), (weights, X)])
+        past, steps = self.steps(X, weights)
         products = {
             (i, j): xp.matrix_transpose(steps[i].top) @ G @ steps[j].top
             + xp.matrix_transpose(double(steps[i].bottom)) @ double(steps[j].bottom)
             for (i, j), G in past.products.items()
         }
-        new_y, traces = y, [float(xp.sum(double(d))) for d in self.kernel.part_diags(X)]
+        new_y, diagonals = whitened(y, weights), self.kernel.part_diags(X)
+        traces = [summed(double(diagonal), weights) for diagonal in diagonals]
         if past is not self:
-            new_y, traces = all_y, [t + p.prior_trace for t, p in zip(traces, self.parts, strict=True)]
+            new_y = whitened(all_y, all_weights)
+            traces = [t + p.prior_trace for t, p in zip(traces, self.parts, strict=True)]
         parts = tuple(
             part.advanced(step, new_y, trace)
             for part, step, trace in zip(past.parts, steps, traces, strict=True)
         )
-        return replace(
-            self, X=all_X, y=all_y, parts=parts, products=products, step=self.step + 1, recent=Recent()
-        )
+        rows = replace(self, X=all_X, y=all_y, weights=all_weights)
+        return replace(rows, parts=parts, products=products, step=self.step + 1, recent=Recent())
 
     def without_rows(self) -> Self:
         """Return the state that has learned nothing; closed forms keep their origin, draws go on."""
         parts = tuple(part.without_rows() for part in self.parts)
-        return replace(self, X=self.X[:0, :], y=self.y[:0, :], parts=parts, products=no_products(parts))
+        none = replace(self, X=self.X[:0, :], y=self.y[:0, :], weights=None)
+        return replace(none, parts=parts, products=no_products(parts))
 
     def rescaled(self, factors: np.ndarray) -> Self:
         """See State; O(n q)."""
@@ -159,7 +165,7 @@ class PartwiseState(SteppedState):
     def with_fixed_weights(self) -> SpectralState:
         """Return the state of the kernel's own factor, cheaper for weights that stay as they are (Algorithm 4)."""
         empty = SpectralState.empty(self.config, self.kernel, self.noise, self.X, self.y)
-        return empty.update(self.X, self.y)
+        return empty.update(self.X, self.y, self.weights)
 
     # Statistics
 
@@ -179,7 +185,10 @@ class PartwiseState(SteppedState):
         trace = sum(p.prior_trace for p in self.parts)
         numbers = np.concatenate([np.full(int(p.S.shape[0]), i) for i, p in enumerate(self.parts)])
         A = 0.5 * (A + xp.matrix_transpose(A))
-        return NormalEquations(A, moment, gram(self.y), self.X.shape[0], trace, signature=signs), numbers
+        energy, (surplus, logs), n = gram(whitened(self.y, self.weights)), self.surplus, self.X.shape[0]
+        count = n if self.weights is None else n - surplus
+        statistics = NormalEquations(A, moment, energy, count, trace, signature=signs)
+        return replace(statistics, surplus=surplus, log_whitening=-logs), numbers
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -207,15 +216,15 @@ def no_products(parts: Sequence[Part]) -> dict[tuple[int, int], Array]:
     }
 
 
-def steps_from_scratch(state: PartwiseState, X: Array) -> list[Step]:
+def steps_from_scratch(state: PartwiseState, X: Array, weights: Array | None) -> list[Step]:
     """Factor each part from scratch (Algorithm 2) for all rows X (n, d); this state has learned nothing."""
     config, steps = state.config, []
     for i, part in enumerate(state.parts):
         if part.quadratic is not None:
-            steps.append(part.closed_step(X))
+            steps.append(part.closed_step(X, weights))
             continue
         factor = randomized_eigh(
-            KernelMatrix(OnePart(state.kernel, i), X),
+            KernelMatrix(OnePart(state.kernel, i), X, weights),
             config.rank,
             config.oversampling,
             (config.seed, state.step, i),

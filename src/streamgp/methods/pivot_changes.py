@@ -53,8 +53,9 @@ def threshold(state: PivotState) -> float:
     prior, statistics = without_trend(state.kernel).prior_variance, state.fit.statistics
     if prior is None:
         prior = statistics.prior_trace / statistics.count if statistics.count > 0 else 0.0
-    noise = float(state.noise.min())
-    return max(state.config.policy.threshold(prior, noise, eps(state.features.Z)), state.least_novelty)
+    return max(
+        state.config.policy.threshold(prior, state.least_noise, eps(state.features.Z)), state.least_novelty
+    )
 
 
 def _distinct(state: S, block: Rows, chosen: list[int]) -> tuple[S, list[int]]:
@@ -83,7 +84,7 @@ def fill(state: S, block: Rows) -> S:
     left = selection.residual(state.kernel, block.X, block.F)
     chosen, columns = _draw(state, left, block.X, state.config.max_rank - state.features.rank)
     if state.config.tolerance is not None:
-        most_left = state.config.tolerance * float(state.noise.min())
+        most_left = state.config.tolerance * state.least_noise
         chosen = chosen[: selection.enough(left, columns, most_left)]
     state, chosen = _distinct(state, block, chosen)
     return admit(replace(state, reviews=state.reviews + 1), block, chosen)
@@ -107,7 +108,7 @@ def replace_weak(state: S, block: Rows, before: Posterior, moved: float) -> S:
     # Computing losses is O(r³): only so often that a row's share of it is O(r²).
     if state.reviews % max(1, rank // policy.review_every) == 0 or state.losses.shape[0] != rank:
         after = replace(after, losses=selection.losses(state.fit.statistics, state.features))
-    weights = selection.present_weights(before, block.F, block.y, moved > policy.moved)
+    weights = selection.present_weights(before, *block.whitened(), moved > policy.moved)
     loss = to_host(after.losses) * selection.learned(state.features, weights)
     candidates, weak = selection.pairs(selection.gains(columns, chosen), loss, policy.margin)
     if not candidates.size:
@@ -155,7 +156,7 @@ def admit(state: S, block: Rows, chosen: list[int]) -> S:
     cross = double(state.kernel.block(window.X, X)) - double(window.F) @ xp.matrix_transpose(double(F))
     G = solve_lower(L, cross, rows=True)
     statistics = state.fit.statistics.extend(window.F, G, window.y, window.weights)
-    fresh = selection.first_losses(G, L) / max(statistics.count, 1.0)
+    fresh = selection.first_losses(G, L) / statistics.at_least_one
     return state.refitted(
         statistics,
         features=state.features.extend(X, F, cast(L, X.dtype)),
@@ -183,7 +184,7 @@ def exchange(state: S, pivots: list[int], candidates: list[int], n: int, *, marg
     F[:, :m] = solve_lower(L, cross, rows=True)
     statistics = state.fit.statistics.exchange(complement, F, window.y, window.weights, gone)
     losses = xp.asarray(state.losses, copy=True)
-    fresh = selection.first_losses(F[:, :m], L) / max(statistics.count, 1.0)
+    fresh = selection.first_losses(F[:, :m], L) / statistics.at_least_one
     for i, pivot in enumerate(pivots):
         losses[pivot] = fresh[i]
     dtype = state.features.V.dtype

@@ -144,7 +144,7 @@ def losses(statistics: NormalEquations, features: Pivots) -> Array:
     V = double(features.V)[:, features.n_trend :]
     squares = xp.vecdot(V, V, axis=-2)
     explained = xp.vecdot(product(statistics.gram, V), V, axis=-2) / squares
-    return clip_below(explained - 1.0 / squares, 0.0) / max(statistics.count, 1.0)
+    return clip_below(explained - 1.0 / squares, 0.0) / statistics.at_least_one
 
 
 def gains_with_own(columns: Array, n_recent: int) -> np.ndarray:

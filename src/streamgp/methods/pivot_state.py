@@ -14,11 +14,13 @@ from ..gp.features import Pivots
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import Conditioned, LeftOut, Posterior
 from ..kernels import Kernel
+from ..row_weights import part_of, summed
 from . import pivot_changes
 from .adaptation import Adaptation
-from .base import MergeableState, Recent, Summary, checked_or_repaired
+from .base import MergeableState, Summary, checked_or_repaired
 from .idle import IdlePivots
 from .pivot_selection import POLICY, SelectionPolicy, losses
+from .recent import Recent
 from .rows import Removal, Rows, moving
 
 # Rows that are kept for new pivots to learn from. Bounds the state; as many as the default rank.
@@ -103,12 +105,25 @@ class PivotState(MergeableState):
     @property
     def count(self) -> float:
         """See State."""
-        return self.fit.statistics.count + self.pending.count
+        return self.fit.statistics.rows + self.pending.count
 
     @property
     def prior_trace(self) -> float:
         """See State."""
-        return self.fit.statistics.prior_trace + self.kernel.trace(self.pending.X)
+        return self.fit.statistics.prior_trace + self._trace_of(self.pending)
+
+    def _trace_of(self, rows: Rows) -> float:
+        """Return Σ wᵢ k(xᵢ, xᵢ) for the weights that rows were given."""
+        if rows.given is None:
+            return self.kernel.trace(rows.X)
+        return summed(double(self.kernel.diag(rows.X)), rows.given)
+
+    @property
+    def least_noise(self) -> float:
+        """The noise of a typical row, of the most precise output: what is far below it does not matter."""
+        known = self.fit.statistics
+        share = known.rows / known.count if known.count > 0 < known.rows else 1.0
+        return float(self.noise.min()) * share
 
     @property
     def posterior(self) -> Posterior:
@@ -121,11 +136,11 @@ class PivotState(MergeableState):
         return self.window.last(self.config.max_rank)
 
     @property
-    def last_rows(self) -> tuple[Array, Array] | None:
+    def last_rows(self) -> Rows | None:
         """See MergeableState; without rows that were unlearned."""
         window = self.folded.window
         rows = window.at(np.flatnonzero(to_host(window.weights) > 0).tolist())
-        return (rows.X, rows.y) if rows.count else None
+        return rows if rows.count else None
 
     @cached_property
     def folded(self) -> Self:
@@ -134,9 +149,9 @@ class PivotState(MergeableState):
         return self.fold(self.pending) if self.pending.count else replace(self)
 
     def fold(self, block: Rows) -> Self:
-        """Add rows to the statistics, A += FᵀF, and to the window; no row is pending then."""
-        trace = self.kernel.trace(block.X)
-        statistics = self.fit.statistics.add(block.F, block.y, trace, mixed=self.config.mixed)
+        """Add rows to the statistics, A += FᵀWF, and to the window; no row is pending then."""
+        trace, mixed = self._trace_of(block), self.config.mixed
+        statistics = self.fit.statistics.add(block.F, block.y, trace, mixed=mixed, weights=block.given)
         size, window, newest = self.config.window_size, self.window, block
         # Until half of the recent rows are other ones, a look at what pivots explain of them would find the same.
         look_every = max(self.config.policy.review_every, self.config.max_rank // 2)
@@ -190,11 +205,14 @@ class PivotState(MergeableState):
         """
         return pivot_changes.retuned(self.folded, kernel, noise)
 
-    def left_out(self, X: Array, y: Array, numbers: Array | None = None) -> LeftOut:
+    def left_out(
+        self, X: Array, y: Array, numbers: Array | None = None, weights: Array | None = None
+    ) -> LeftOut:
         """See State."""
-        return self.posterior.left_out(self.features.transform(X), y, self.kernel.diag(X))
+        F, prior = self.features.transform(X), self.kernel.diag(X)
+        return self.posterior.left_out(F, y, prior, weights, weights)
 
-    def recent_left_out(self, X: Array, y: Array) -> LeftOut:
+    def recent_left_out(self, X: Array, y: Array, weights: Array | None = None) -> LeftOut:
         """See State; of the window, except rows that were unlearned or are copies sent by a stuck sensor."""
         window, fit = self.folded.window, self.posterior
         kept = to_host(window.weights) > 0
@@ -203,7 +221,7 @@ class PivotState(MergeableState):
             kept &= np.isin(np.arange(kept.size), to_host(fresh))
         rows = window.at(np.flatnonzero(kept).tolist())
         prior = self.kernel.diag(rows.X) if rows.count else namespace(rows.X).zeros_like(rows.X[:, 0])
-        return fit.left_out(rows.F, rows.y, prior, rows.weights)
+        return fit.left_out(rows.F, rows.y, prior, rows.weights, rows.given)
 
     def forget(self, rate: float) -> Self:
         """See MergeableState; O(r³) where rows are pending."""
@@ -211,13 +229,13 @@ class PivotState(MergeableState):
         window = replace(state.window, weights=rate * state.window.weights)
         return state.refitted(state.fit.statistics.forget(rate), window=window, faded=True)
 
-    def unlearn(self, X: Array, y: Array, *, known: bool = False) -> Self:
+    def unlearn(self, X: Array, y: Array, weights: Array | None = None, *, known: bool = False) -> Self:
         """See MergeableState; O(b r² + r³).
 
         Exact for rows of the window and for rows learned with the present pivots; where all rows are kept, for all.
         """
         state, y, xp = self.folded, double(y), namespace(X)
-        removal = Removal.of(state.window, X, y)
+        removal = Removal.of(state.window, X, y, weights)
         if not removal.complete and (self.config.window_size is None or self.faded):
             raise InputError(
                 "some of these rows were not learned, or were already unlearned; the model is unchanged"
@@ -226,10 +244,16 @@ class PivotState(MergeableState):
                 "present weight of older rows is not known; the model is unchanged"
             )
         F, root = double(state.features.transform(X)), xp.sqrt(removal.removed)[:, None]
-        trace = float(xp.sum(double(self.kernel.diag(X)) * removal.removed))
+        trace = summed(double(self.kernel.diag(X)), removal.removed)
         before = state.fit.statistics
         after = before.subtract(F * root, y * root, trace)
         after = replace(after, count=before.count - float(xp.sum(removal.removed)))
+        if weights is not None:
+            # What forgetting has left of each row: its present weight over the one that it was learned with.
+            left = removal.removed / weights
+            surplus = before.surplus - float(xp.sum(left - removal.removed))
+            log_whitening = before.log_whitening + summed(xp.log(weights), left)
+            after = replace(after, surplus=surplus, log_whitening=log_whitening)
         after = checked_or_repaired(after, before, after.trace_error, X, known=known)
         explained = after.prior_trace - after.trace_error
         after = replace(after, prior_trace=max(after.prior_trace, explained))
@@ -243,22 +267,24 @@ class PivotState(MergeableState):
         """
         return pivot_changes.merge_states(self.folded, other.folded)
 
-    def summary(self, X: Array, y: Array) -> Summary:
+    def summary(self, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """See MergeableState; O(b r²)."""
-        statistics = NormalEquations.empty(self.features.size, y.shape[1], X)
+        statistics, mixed = NormalEquations.empty(self.features.size, y.shape[1], X), self.config.mixed
         for part in slices(X.shape[0], SUMMARY_BLOCK):
-            rows = X[part, :]
-            F, trace = self.features.transform(rows), self.kernel.trace(rows)
-            statistics = statistics.add(F, y[part, :], trace, mixed=self.config.mixed)
+            rows = Rows.of(
+                X[part, :], y[part, :], self.features.transform(X[part, :]), part_of(weights, part)
+            )
+            trace = self._trace_of(rows)
+            statistics = statistics.add(rows.F, y[part, :], trace, mixed=mixed, weights=rows.given)
         return Summary(statistics, statistics.trace_error)
 
-    def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
+    def with_summary(self, summary: Summary, X: Array, y: Array, weights: Array | None = None) -> Self:
         """See MergeableState; the last WINDOW of the rows X, y are kept for new pivots to learn from."""
         newest = max(0, X.shape[0] - WINDOW)
-        X, y = X[newest:, :], y[newest:, :]
+        X, y, weights = X[newest:, :], y[newest:, :], part_of(weights, slice(newest, None))
         state = self.refitted(
             summary.statistics,
-            window=Rows.of(X, y, self.features.transform(X)),
+            window=Rows.of(X, y, self.features.transform(X), weights),
             pending=self.pending.last(0),
             conditioned=None,
         )

@@ -18,13 +18,17 @@ from ..gp.normal_equations import NormalEquations
 from ..gp.outputs import per_output
 from ..gp.posterior import Conditioned, Posterior
 from ..kernels import Kernel
+from ..row_weights import part_of
 from .adaptation import faded, lasting_rows
-from .base import Prediction, Recent
+from .base import Prediction
 from .idle import IdlePivots
+from .neighbours import Conditional, Correction, correction
 from .pivot_changes import fill, replace_weak, take_novel, threshold
 from .pivot_selection import losses
 from .pivot_state import PivotedConfig, PivotState
+from .recent import Recent
 from .rows import Rows, stand_still
+from .stored import Store
 
 # Rows that are learned together: a review looks at all pairs of them.
 BLOCK = 500
@@ -66,26 +70,56 @@ class PivotedState(PivotState):
     def predict(self, X: Array, *, variance: bool = True, covariance: bool = False) -> Prediction:
         """See State. m·r kernel entries; O(m r²)."""
         if covariance:
-            # The noise of the posterior that `_predict` conditions, so that the diagonal equals its variances.
-            posterior = Posterior(self.posterior.statistics, self.fit.effective_noise)
             F = self.features.transform(X)
-            return Prediction.by(posterior, F, self.kernel, X, variance=variance, covariance=True)
+            return Prediction.by(self._predicting, F, self.kernel, X, variance=variance, covariance=True)
         return self.recent.predict(X, self._predict, variance=variance)
 
     def _predict(self, X: Array, features: Array | None, variance: bool) -> Prediction:
         F = self.features.transform(X) if features is None else features
-        if self.conditioned is None:
-            return Prediction.by(self.fit, F, self.kernel, X, variance=variance)
-        mean, spread = self.conditioned.predict(F)
-        spread = self.features.unexplained(X, F)[:, None] + spread
-        return Prediction(mean, spread if variance else None, features=F)
+        given = self.fit if self.conditioned is None else self.conditioned
+        if not variance and self.conditioned is None:
+            return Prediction(self.fit.mean(F), features=F)
+        mean, of_weights = given.predict(F)
+        if not variance:
+            return Prediction(mean, features=F)
+        left = self.features.unexplained(X, F)
+        return Prediction(mean, left[:, None] + of_weights, features=F, left=left)
 
-    def update(self, X: Array, y: Array) -> Self:
+    @property
+    def _predicting(self) -> Posterior:
+        """See MergeableState; with the noise of the posterior that `_predict` conditions."""
+        return Posterior(self.posterior.statistics, self.fit.effective_noise)
+
+    def corrected(self, X: Array, found: Prediction, store: Store) -> Prediction:
+        """See State; O(m k (r + k²) + m n d) for k neighbours among n rows, positive semi-definite kernels only."""
+        if not store.count or not self.kernel.positive_semidefinite:
+            return found
+
+        F = self.features.transform(X) if found.features is None else found.features
+        left = np.maximum(to_host(self.features.unexplained(X, F) if found.left is None else found.left), 0.0)
+
+        def compute() -> Correction:
+            weights = to_host((self.fit if self.conditioned is None else self.conditioned).weights)
+            Z, V = (np.asarray(to_host(v), dtype=np.float64) for v in (self.features.Z, self.features.V))
+            noise, known = self.adaptation.dependence * self.noise, self.fit.statistics
+            unexplained = max(known.trace_error, 0.0) / max(known.count, 1.0)
+            gp = Conditional(self.kernel, Z, V.T @ weights, noise, unexplained)
+            return correction(store, gp, to_host(X))
+
+        given = self.recent.correction(X, store, compute)
+        mean, left = to_host(found.mean) + given.mean, left[:, None]
+        if found.variance is None:
+            return Prediction(mean)
+        # Both bound what is left of the function: inducing points far away know something, too.
+        of_weights = np.maximum(to_host(found.variance) - left, 0.0)
+        return Prediction(mean, np.clip(given.left, 0.0, left) + given.unsure * of_weights)
+
+    def update(self, X: Array, y: Array, weights: Array | None = None) -> Self:
         """See State. b·r + b² kernel entries, and WINDOW for each new pivot; O(b r² + r³)."""
         full = self.features.rank == self.config.max_rank
         state = self
         for rows in slices(X.shape[0], DEVICE_BLOCK if full and is_foreign(X) else BLOCK):
-            state = state._take(X[rows, :], y[rows, :])
+            state = state._take(X[rows, :], y[rows, :], part_of(weights, rows))
         return state
 
     def rescaled(self, factors: np.ndarray) -> Self:
@@ -117,19 +151,24 @@ class PivotedState(PivotState):
     def adapted(
         self, horizon: int, rows: int, *, forget: bool, surprised: bool, lasting: Callable[[], float]
     ) -> Self:
-        """See State; once no row is pending."""
+        """See State; rows that are pending wait for a look, unless errors have suddenly grown."""
         now = self.adaptation
-        if self.pending.count or not now.is_due(rows, surprised=surprised) or stand_still(self.window.X):
+        if not now.is_due(rows, surprised=surprised) or stand_still(self.window.X):
             return self
-        looked = now.looked(self.fit, self.window, horizon, rows, forget=forget, lasting=lasting())
+        if self.pending.count and not surprised:
+            return self
+        state, alike = self.folded, lasting()
+        looked = now.looked(
+            state.fit, state.window, horizon, rows, forget=forget, surprised=surprised, lasting=alike
+        )
         if looked.dependence == now.dependence and looked.kept == 1.0:
-            return replace(self, adaptation=looked)
-        window, n = self.window, looked.n_recent
-        statistics = faded(self.fit.statistics, window.last(n), looked.kept)
+            return replace(state, adaptation=looked)
+        window, n = state.window, looked.n_recent
+        statistics = faded(state.fit.statistics, window.last(n), looked.kept)
         weights = to_host(window.weights).copy()
         weights[: max(window.count - n, 0)] *= looked.kept
         window = replace(window, weights=asarray_like(weights, window.weights))
-        after = self.refitted(statistics, window=window, adaptation=looked)
+        after = state.refitted(statistics, window=window, adaptation=looked)
         if looked.kept == 1.0:
             return after
         # Pivots of a past that was given up explain nothing that is still there.
@@ -151,18 +190,18 @@ class PivotedState(PivotState):
 
     # Learning a block
 
-    def _take(self, X: Array, y: Array) -> Self:
+    def _take(self, X: Array, y: Array, weights: Array | None = None) -> Self:
         """Learn one block: fold it into the statistics and review the pivots, or keep a few rows pending in O(b r²)."""
-        policy, F = self.config.policy, self.recent.features(X, self.features.transform)
+        policy, F, left = self.config.policy, *self.recent.explained(X, self.features)
         # A copy, since the caller may write its next rows into the same memory.
-        rows = Rows.of(namespace(X).asarray(X, copy=True), y, F)
+        rows = Rows.of(namespace(X).asarray(X, copy=True), y, F, weights)
         block = self.pending.join(rows) if self.pending.count else rows
         full = self.features.rank >= self.config.max_rank
-        novel = self._is_urgent(X, F) if full else self._is_novel(X, F)
+        novel = self._is_urgent(left) if full else self._is_novel(X, left)
         due = self.unreviewed + block.count >= policy.calm_review_every
         if block.count < policy.review_every and not novel and not due and self.features.rank:
-            given = self.conditioned
-            given = Conditioned.on(self.fit, F, y) if given is None else given.add(F, y)
+            given, known = self.conditioned, rows.whitened()
+            given = Conditioned.on(self.fit, *known) if given is None else given.add(*known)
             return replace(self, pending=block, conditioned=given, recent=Recent())
         folded = self.fold(block)
         if not full:
@@ -170,9 +209,9 @@ class PivotedState(PivotState):
             return replace(fill(folded, folded.window.last(block.count)) if novel else folded, unreviewed=0)
         if novel:
             folded = take_novel(folded, folded.window.last(min(block.count, BLOCK)))
-        return folded._reviewed(block.count, self.fit)
+        return folded.reviewed(block.count, self.fit)
 
-    def _reviewed(self, n_new: int, before: Posterior) -> Self:
+    def reviewed(self, n_new: int, before: Posterior) -> Self:
         """Exchange weak pivots for rows of the newest block, n_new of them, if it is time to; see SelectionPolicy."""
         policy, statistics = self.config.policy, self.fit.statistics
         review_every, check_every = policy.calm_review_every, 1
@@ -189,18 +228,18 @@ class PivotedState(PivotState):
             return self
         return replace_weak(self, block, before, min(max(moved, 1.0), policy.most_moved))
 
-    def _is_urgent(self, X: Array, F: Array) -> bool:
-        """Return whether some rows X (b, d) with features F (b, ·) are worth a pivot at once, at full rank."""
-        policy, left = self.config.policy, self.features.unexplained(X, F)
+    def _is_urgent(self, left: Array) -> bool:
+        """Return whether some rows of which `left` (b,) is unexplained are worth a pivot at once, at full rank."""
+        policy = self.config.policy
         most = float(namespace(left).max(left))
-        if most <= policy.worth_of_noise * float(self.noise.min()):
+        if most <= policy.worth_of_noise * self.least_noise:
             return False
         least = 0.0 if self.idle.is_past(most) else self.idle.least
         return most > policy.margin * least * max(self.recent_rows.count, 1)
 
-    def _is_novel(self, X: Array, F: Array) -> bool:
-        """Return whether rows X (b, d) with features F (b, r) need another pivot."""
-        left, prior = self.features.unexplained(X, F), double(without_trend(self.kernel).diag(X))
+    def _is_novel(self, X: Array, left: Array) -> bool:
+        """Return whether rows X (b, d) of which `left` (b,) is unexplained need another pivot."""
+        prior = double(without_trend(self.kernel).diag(X))
         xp, tolerance = namespace(left), self.config.tolerance
         if not bool(xp.any(left > threshold(self) * prior)):
             return False
@@ -210,4 +249,4 @@ class PivotedState(PivotState):
         if rows < self.config.policy.review_every:
             # A few rows are too few to estimate the mean: judge them with all that came before.
             lost, rows = lost + self.fit.statistics.trace_error, rows + self.fit.statistics.count
-        return lost > tolerance * float(self.noise.min()) * rows
+        return lost > tolerance * self.least_noise * rows

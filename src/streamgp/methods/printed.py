@@ -23,9 +23,10 @@ from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut
 from ..kernels import Affine
 from ..lowrank import Factor, Step, bordered_eigh
+from ..row_weights import joined_weights, whitened
 from .base import Prediction
 from .parts import Part, PartwiseState, no_products, steps_from_scratch
-from .spectral import SpectralConfig
+from .spectral import SpectralConfig, whitened_block
 
 
 @dataclass(frozen=True)
@@ -89,17 +90,21 @@ class PrintedWeightedState(PartwiseState):
         noise = per_output(noise, y.shape[1])
         return cls(config, kernel, noise, X[:0, :], no_y, parts=parts, products=no_products(parts))
 
-    def steps(self, X: Array) -> tuple[Self, list[Step]]:
+    def steps(self, X: Array, weights: Array | None) -> tuple[Self, list[Step]]:
         """See PartwiseState. A factor of D̄, too, is one of all rows: the step is one from no rows."""
         xp, config, past = namespace(X), self.config, self.without_rows()
         if not config.sequential:
-            return past, steps_from_scratch(past, xp.concat([self.X, X], axis=0))
+            rows = xp.concat([self.X, X], axis=0)
+            return past, steps_from_scratch(
+                past, rows, joined_weights([(self.weights, self.X), (weights, X)])
+            )
         every = range(len(self.parts))
         B, C = self.kernel.part_blocks(self.X, X, every), self.kernel.part_blocks(X, None, every)  # step 4
         steps = []
         for i, factor in enumerate(self.factors):  # steps 5 to 10; without rows, D̄ = C: steps 1 and 2
             size, seed = (config.rank, config.oversampling), (config.seed, self.step, i)
-            steps.append(Step.from_scratch(bordered_eigh(factor, double(B[i]), double(C[i]), *size, seed)))
+            border = whitened_block(B[i], self.weights, weights), whitened_block(C[i], weights, weights)
+            steps.append(Step.from_scratch(bordered_eigh(factor, *border, *size, seed)))
         return past, steps
 
     @property
@@ -115,8 +120,8 @@ class PrintedWeightedState(PartwiseState):
 
     @cached_property
     def _alpha(self) -> Array:
-        """K⁻¹y, shape (n, q)."""
-        return self.inverse @ self.y
+        """K⁻¹y, shape (n, q); with weights (W^½KW^½ + σ²I)⁻¹W^½y."""
+        return self.inverse @ whitened(self.y, self.weights)
 
     def training_predictions(self) -> Array:
         """Predict the rows learned (step 12); shape (n, q), O(n r q).
@@ -128,7 +133,7 @@ class PrintedWeightedState(PartwiseState):
         for amount, factor in zip(self.kernel.amounts.tolist(), self.factors, strict=True):
             inner = factor.S[:, None] * (xp.matrix_transpose(factor.U) @ self._alpha)
             fitted = fitted + amount * (factor.U @ inner)
-        return fitted
+        return fitted if self.weights is None else fitted / xp.sqrt(self.weights)[:, None]
 
     def predict(self, X: Array, *, variance: bool = True, covariance: bool = False) -> Prediction:
         """See State. Eq. (1) with the exact cross-covariance (step 16): n·m kernel entries, O(n m r)."""
@@ -141,18 +146,22 @@ class PrintedWeightedState(PartwiseState):
     def _predict(self, X: Array, features: None, variance: bool) -> Prediction:
         """Predict; nothing is kept for the next step, which needs the blocks of the parts."""
         if not variance:
-            return Prediction(double(self.kernel.block(X, self.X)) @ self._alpha)
+            return Prediction(self._cross(X) @ self._alpha)
         cross, explained = self._explained(X)
         xp = namespace(cross)
         reduction = xp.vecdot(cross, xp.matrix_transpose(explained))
         variance = double(self.kernel.diag(X)) - reduction
         return Prediction(cross @ self._alpha, xp.stack([variance] * self.y.shape[1], axis=1))
 
+    def _cross(self, X: Array) -> Array:
+        """Return k(X, rows)·W^½, shape (m, n)."""
+        return whitened_block(self.kernel.block(X, self.X), None, self.weights)
+
     def _explained(self, X: Array) -> tuple[Array, Array]:
-        """Return k_xᵀ = k(X, rows), shape (m, n), and K⁻¹k_x, shape (n, m)."""
-        cross = double(self.kernel.block(X, self.X))
+        """Return k_xᵀ = k(X, rows)·W^½, shape (m, n), and K⁻¹k_x, shape (n, m)."""
+        cross = self._cross(X)
         return cross, self.inverse @ namespace(cross).matrix_transpose(cross)
 
-    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+    def left_out(self, X: Array, y: Array, numbers: Array, weights: Array | None = None) -> LeftOut | None:
         """See State; None, because predictions are not those of features."""
         return None

@@ -20,7 +20,9 @@ from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut, Posterior
 from ..kernels import Kernel
 from ..lowrank import Complement
-from .base import MergeableState, Prediction, Recent, Summary, checked_or_repaired
+from ..row_weights import part_of, summed, times
+from .base import MergeableState, Prediction, Summary, checked_or_repaired
+from .recent import Recent
 
 # Rows that are whitened together, which is O(b³): in an update, and where rows are summed up for others.
 WHITENED_ROWS = 2000
@@ -93,24 +95,25 @@ class RecursiveState(MergeableState):
         F = self.features.transform(X) if features is None else features
         return Prediction.by(self.posterior, F, self.kernel, X, variance=variance)
 
-    def update(self, X: Array, y: Array) -> Self:
+    def update(self, X: Array, y: Array, weights: Array | None = None) -> Self:
         """See State. b·r + b² kernel entries."""
         state = self
         for rows in slices(X.shape[0], WHITENED_ROWS):
             F = state.recent.features(X[rows, :], state.features.transform)
-            state = state._add(X[rows, :], y[rows, :], F, sign=1)
+            state = state._add(X[rows, :], y[rows, :], F, part_of(weights, rows), sign=1)
         return state
 
-    def _add(self, X: Array, y: Array, F: Array, *, sign: int) -> Self:
+    def _add(self, X: Array, y: Array, F: Array, weights: Array | None, *, sign: int) -> Self:
         """Add (sign 1) or subtract (sign −1) a whitened batch with features F (b, r)."""
-        F, diagonal, xp = double(F), double(self.kernel.diag(X)), namespace(X)
-        trace = float(xp.sum(diagonal))
-        unexplained = self.unexplained + sign * (trace - float(xp.sum(F * F)))
-        F, y, log_whitening = whiten(F, double(y), double(self.kernel.block(X)), float(self.noise.min()))
+        F, diagonal = double(F), double(self.kernel.diag(X))
+        trace, explained = summed(diagonal, weights), float(namespace(F).sum(times(F, weights) * F))
+        unexplained = self.unexplained + sign * (trace - explained)
+        prior, noise = double(self.kernel.block(X)), float(self.noise.min())
+        F, y, log_whitening = whiten(F, double(y), prior, noise, weights)
         statistics = self.statistics.add(F, y, trace, log_whitening, sign=sign)
         return replace(self, statistics=statistics, unexplained=unexplained, recent=Recent())
 
-    def unlearn(self, X: Array, y: Array, *, known: bool = False) -> Self:
+    def unlearn(self, X: Array, y: Array, weights: Array | None = None, *, known: bool = False) -> Self:
         """See MergeableState; a batch as it was learned. O(b r² + b³ + r³)."""
         if self.was_retuned:
             raise InputError(
@@ -120,7 +123,7 @@ class RecursiveState(MergeableState):
             raise InputError(
                 "rgp cannot unlearn after forgetting: the present weight of a row is not known; use 'pivoted'"
             )
-        after = self._add(X, y, self.features.transform(X), sign=-1)
+        after = self._add(X, y, self.features.transform(X), weights, sign=-1)
         # Rows known one by one need not have been learned as this batch: whether they were is judged all the same.
         statistics = checked_or_repaired(after.statistics, self.statistics, after.unexplained, X)
         return replace(after, statistics=statistics, unexplained=max(after.unexplained, 0.0))
@@ -136,24 +139,27 @@ class RecursiveState(MergeableState):
         unexplained = self.unexplained + other.unexplained
         return replace(self, statistics=statistics, unexplained=unexplained, recent=Recent())
 
-    def summary(self, X: Array, y: Array) -> Summary:
+    def summary(self, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """See MergeableState; rows are whitened in batches of SUMMARY_ROWS."""
         state = self.emptied()
         for rows in slices(X.shape[0], SUMMARY_ROWS):
-            state = state.update(X[rows, :], y[rows, :])
+            state = state.update(X[rows, :], y[rows, :], part_of(weights, rows))
         return state.total()
 
-    def with_summary(self, summary: Summary, X: Array, y: Array) -> Self:
+    def with_summary(self, summary: Summary, X: Array, y: Array, weights: Array | None = None) -> Self:
         """See MergeableState; the rows are of no use to it."""
         return replace(self, statistics=summary.statistics, unexplained=summary.trace_error, recent=Recent())
 
-    def left_out(self, X: Array, y: Array, numbers: Array | None = None) -> LeftOut:
+    def left_out(
+        self, X: Array, y: Array, numbers: Array | None = None, weights: Array | None = None
+    ) -> LeftOut:
         """See State."""
         F, prior, xp = double(self.features.transform(X)), double(self.kernel.diag(X)), namespace(X)
         # What the inducing points do not explain is noise of the row's own: it counts for so much less.
         unexplained = clip_below(prior - xp.vecdot(F, F), 0.0)
         noise = float(self.noise.min())
-        return self.posterior.left_out(F, y, prior, noise / (noise + unexplained))
+        own = noise if weights is None else noise / weights
+        return self.posterior.left_out(F, y, prior, noise / (own + unexplained), weights)
 
     def forget(self, rate: float) -> Self:
         """See MergeableState; O(r²)."""

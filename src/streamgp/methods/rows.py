@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._arrays import Array, asarray_like, copied, double, index, joined, namespace, to_host
+from ..row_weights import joined_weights, part_of, taken, whitened
 
 # Equal inputs in a row after which further copies are left out. A stuck sensor repeats one reading; a set point that
 # is held for less than this still informs the estimate of the noise.
@@ -15,17 +16,23 @@ STILL = 50
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows with their features: X (n, d), y (n, q), F (n, r) and weights (n,)."""
+    """Some rows with their features: X (n, d), y (n, q), F (n, r) and present weights (n,).
+
+    `given` (n,) are the weights that they were learned with, None for ones; `weights` are these times what forgetting
+    has left of each row.
+    """
 
     X: Array
     y: Array
     F: Array
     weights: Array
+    given: Array | None = None
 
     @classmethod
-    def of(cls, X: Array, y: Array, F: Array) -> Rows:
-        """Return rows of weight one."""
-        return cls(X, double(y), F, double(namespace(y).ones_like(y[:, 0])))
+    def of(cls, X: Array, y: Array, F: Array, weights: Array | None = None) -> Rows:
+        """Return rows of these weights (n,), or of weight one."""
+        ones = double(namespace(y).ones_like(y[:, 0]))
+        return cls(X, double(y), F, ones if weights is None else weights, weights)
 
     @property
     def count(self) -> int:
@@ -35,16 +42,24 @@ class Rows:
     def join(self, other: Rows) -> Rows:
         """Return these rows followed by others."""
         pairs = ((self.X, other.X), (self.y, other.y), (self.F, other.F), (self.weights, other.weights))
-        return Rows(*(joined(pair) for pair in pairs))
+        given = joined_weights([(self.given, self.X), (other.given, other.X)])
+        X, y, F, weights = (joined(pair) for pair in pairs)
+        return Rows(X, y, F, weights, given)
 
     def copied(self) -> Rows:
         """Return these rows in memory of their own: a view would keep all that it is a part of."""
-        return Rows(*(copied(v) for v in (self.X, self.y, self.F, self.weights)))
+        given = None if self.given is None else copied(self.given)
+        X, y, F, weights = (copied(v) for v in (self.X, self.y, self.F, self.weights))
+        return Rows(X, y, F, weights, given)
 
     def weighted(self) -> tuple[Array, Array]:
         """Return √w·F (n, r) and √w·y (n, q), whose products are the weighted statistics."""
         root = namespace(self.F).sqrt(self.weights)[:, None]
         return double(self.F) * root, self.y * root
+
+    def whitened(self) -> tuple[Array, Array]:
+        """Return features and targets multiplied by the roots of the weights that the rows were learned with."""
+        return whitened(self.F, self.given), whitened(self.y, self.given)
 
     def rescaled(self, factors: Array) -> Rows:
         """Return these rows with targets multiplied by `factors` (q,)."""
@@ -53,12 +68,18 @@ class Rows:
     def at(self, numbers: list[int]) -> Rows:
         """Return the rows with these numbers."""
         xp, at = namespace(self.X), index(numbers, self.X)
-        return Rows(*(xp.take(v, at, axis=0) for v in (self.X, self.y, self.F, self.weights)))
+        X, y, F, weights = (xp.take(v, at, axis=0) for v in (self.X, self.y, self.F, self.weights))
+        return Rows(X, y, F, weights, taken(self.given, at))
 
     def last(self, n: int) -> Rows:
         """Return the last n rows."""
         start = max(0, self.count - n)
-        return Rows(self.X[start:, :], self.y[start:, :], self.F[start:, :], self.weights[start:])
+        return self.between(start, self.count)
+
+    def between(self, start: int, end: int) -> Rows:
+        """Return the rows from number `start` on, before number `end`."""
+        X, y, F = (v[start:end, :] for v in (self.X, self.y, self.F))
+        return Rows(X, y, F, self.weights[start:end], part_of(self.given, slice(start, end)))
 
 
 @dataclass(frozen=True)
@@ -70,12 +91,15 @@ class Removal:
     complete: bool
 
     @classmethod
-    def of(cls, window: Rows, X: Array, y: Array) -> Removal:
-        """Find the rows X (b, d), y (b, q) in a window; one that is not there has weight 1."""
-        complete, weights, removed = True, to_host(window.weights).copy(), np.ones(X.shape[0])
+    def of(cls, window: Rows, X: Array, y: Array, given: Array | None = None) -> Removal:
+        """Find the rows X (b, d), y (b, q) of the weights `given` (b,) in a window; others keep that weight."""
+        complete, weights = True, to_host(window.weights).copy()
+        sought = np.ones(X.shape[0]) if given is None else to_host(given)
+        known = np.ones(weights.size) if window.given is None else to_host(window.given)
+        removed = sought.copy()
         have, targets, lost, labels = (to_host(v) for v in (window.X, window.y, X, y))
         for i, (row, label) in enumerate(zip(lost, labels, strict=True)):
-            at = np.flatnonzero((have == row).all(axis=1) & (weights > 0))
+            at = np.flatnonzero((have == row).all(axis=1) & (weights > 0) & (known == sought[i]))
             at = at[same_labels(targets[at], label)][:1]
             if at.size:
                 removed[i], weights[at] = weights[at[0]], 0.0

@@ -16,7 +16,11 @@ from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut, Posterior
 from ..kernels import Kernel
 from ..lowrank import Factor, Step, bordered_eigh, randomized_eigh, sequential_step
-from .base import Prediction, Recent, StatisticsState, last_left_out
+from ..row_weights import joined_weights, part_of, summed, whitened
+from .base import Prediction, StatisticsState, last_left_out
+from .draws import Draw, Joined, drawn_weights, prior_draw
+from .gradients import Gradient, by_differences, by_features
+from .recent import Recent
 
 # Rows of one step of `srmf`, which forms a (b, b) matrix.
 STEP_ROWS = 2000
@@ -47,10 +51,11 @@ class SpectralConfig:
 
 @dataclass(frozen=True)
 class KernelMatrix:
-    """k(X, X) as an operator, evaluated row block by row block and never held."""
+    """W^½ k(X, X) W^½ as an operator, evaluated row block by row block and never held."""
 
     kernel: Any
     X: Array
+    weights: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -58,48 +63,69 @@ class KernelMatrix:
         return self.X.shape[0], self.X.shape[0]
 
     def __matmul__(self, other: Array) -> Array:
+        other = whitened(other, self.weights)
+
         def part(rows: slice) -> Array:
             return self.kernel.block(self.X[rows, :], self.X) @ other
 
         n = self.X.shape[0]
         # Narrow parts: each holds a block of the kernel matrix as wide as there are rows.
         parts = slices(n, 256) if len(row_parts(n, self.X)) > 1 else [slice(0, n)]
-        return namespace(other).concat(in_parallel(part, parts, self.X), axis=0)
+        return whitened(namespace(other).concat(in_parallel(part, parts, self.X), axis=0), self.weights)
 
 
-def misses(U: Array, part: Any, X: Array, x: Array) -> bool:
-    """Return whether k(X, x) (n, b) leaves the span of U (n, k), all that is kept of k(X, X); k is `part`.
+def misses(U: Array, part: Any, X: Array, x: Array, weights: Array | None = None) -> bool:
+    """Return whether W^½k(X, x) (n, b) leaves the span of U (n, k), all that is kept of W^½k(X, X)W^½; k is `part`.
 
     Never for a positive semi-definite kernel whose factor was not cut by the rank: k(X, X)v = 0 implies vᵀk(X, x) = 0.
     For an indefinite one it happens: of a single row, k(x, x) = 0 keeps nothing of the distance to the next.
     """
-    B, U = double(part.block(X, x)), double(U)
+    B, U = whitened(double(part.block(X, x)), weights), double(U)
     xp = namespace(B)
     left = B - U @ (xp.matrix_transpose(U) @ B)
     return bool(xp.max(xp.abs(left)) > eps(B) ** 0.5 * xp.max(xp.abs(B)))
 
 
+def whitened_block(block: Array, left: Array | None, right: Array | None) -> Array:
+    """Return W^½kV^½ in double precision for a kernel block (n, m), the weights W `left` (n,) and V `right` (m,)."""
+    block = whitened(double(block), left)
+    return block if right is None else block * namespace(right).sqrt(right)[None, :]
+
+
 class SteppedState(StatisticsState):
-    """A state that keeps every row, X (n, d) and y (n, q), and learns by steps of Algorithm 3 (or 2)."""
+    """A state that keeps every row, X (n, d) and y (n, q), and learns by steps of Algorithm 3 (or 2).
+
+    With weights (n,) of the rows, None for ones, it factors W^½k(X, X)W^½, and learns W^½y: the noise of all rows is
+    then the same.
+    """
 
     config: SpectralConfig
     X: Array
     y: Array
+    weights: Array | None
 
-    def update(self, X: Array, y: Array) -> Self:
+    def update(self, X: Array, y: Array, weights: Array | None = None) -> Self:
         """See State. Kernel entries of `srmf`: n·b + b²; of `brmf`: twice (n + b)²."""
         state, y = self, double(y)
         for rows in slices(X.shape[0], STEP_ROWS if self.config.sequential else X.shape[0]):
-            state = state.advanced(X[rows, :], y[rows, :])
+            state = state.advanced(X[rows, :], y[rows, :], part_of(weights, rows))
         return state
 
     @abstractmethod
-    def advanced(self, X: Array, y: Array) -> Self:
-        """Return the state one step later, with the rows X (b, d), y (b, q) learned."""
+    def advanced(self, X: Array, y: Array, weights: Array | None) -> Self:
+        """Return the state one step later, with the rows X (b, d), y (b, q) of these weights learned."""
 
-    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
+    @property
+    def surplus(self) -> tuple[float, float]:
+        """The number of rows less the sum of their weights, and the sum of the logarithms of the weights."""
+        if self.weights is None:
+            return 0.0, 0.0
+        xp = namespace(self.weights)
+        return self.X.shape[0] - float(xp.sum(self.weights)), float(xp.sum(xp.log(self.weights)))
+
+    def recent_left_out(self, X: Array, y: Array, weights: Array | None = None) -> LeftOut | None:
         """See State."""
-        return last_left_out(self, self.X, self.y)
+        return last_left_out(self, self.X, self.y, self.weights)
 
 
 @dataclass(frozen=True)
@@ -126,6 +152,7 @@ class SpectralState(SteppedState):
     projected_y: Array
     trace: float = 0.0
     step: int = 0
+    weights: Array | None = None
     recent: Recent = field(default_factory=Recent, compare=False)
 
     @classmethod
@@ -141,42 +168,50 @@ class SpectralState(SteppedState):
         """See StatisticsState; the features are U|S|^½, so that A = diag(|S|)."""
         xp, S = namespace(self.y), double(self.factor.S)
         moment = xp.sqrt(xp.abs(S))[:, None] * self.projected_y
-        statistics = NormalEquations.of_eigenpairs(S, moment, gram(self.y), self.y.shape[0], self.trace)
-        return Posterior(statistics, self.noise)
+        energy, (surplus, logs) = gram(whitened(self.y, self.weights)), self.surplus
+        count = self.y.shape[0] - surplus if self.weights is not None else self.y.shape[0]
+        statistics = NormalEquations.of_eigenpairs(S, moment, energy, count, self.trace)
+        return Posterior(replace(statistics, surplus=surplus, log_whitening=-logs), self.noise)
 
-    def advanced(self, X: Array, y: Array) -> Self:
+    def advanced(self, X: Array, y: Array, weights: Array | None) -> Self:
         """Take one step: Algorithm 3, or, for `brmf` and after a direction was lost, Algorithm 2 on all rows."""
         config, xp, count = self.config, namespace(X), self.X.shape[0]
         all_X, all_y = xp.concat([self.X, X], axis=0), xp.concat([self.y, y], axis=0)
+        all_weights = joined_weights([(self.weights, self.X), (weights, X)])
         size, seed = (config.rank, config.oversampling), (config.seed, self.step)
         definite = self.kernel.positive_semidefinite
-        basis, projected, new_y = self.factor.U, self.projected_y, y
+        basis, projected, new_y = self.factor.U, self.projected_y, whitened(y, weights)
         if config.sequential and not (config.literal and count) and not self._misses(X):
-            UtB = zeros((0, X.shape[0]), X) if not count else xp.matrix_transpose(self._project(X))
-            C, S = double(self.kernel.block(X)), double(self.factor.S)
+            UtB = zeros((0, X.shape[0]), X)
+            if count:
+                UtB = xp.matrix_transpose(whitened(self._project(X), weights))
+            C, S = whitened_block(self.kernel.block(X), weights, weights), double(self.factor.S)
             step = sequential_step(S, double(UtB), C, *size, seed, definite=definite)
         else:
             if config.sequential and config.literal:
-                factor = self._printed_step(X)
+                factor = self._printed_step(X, weights)
             else:
-                matrix = KernelMatrix(self.kernel, all_X)
+                matrix = KernelMatrix(self.kernel, all_X, all_weights)
                 factor = randomized_eigh(matrix, *size, seed, like=all_X, definite=definite)
-            step, basis, projected, new_y = Step.from_scratch(factor), basis[:0, :0], projected[:0, :], all_y
+            step, basis, projected = Step.from_scratch(factor), basis[:0, :0], projected[:0, :]
+            new_y = whitened(all_y, all_weights)
         return replace(
             self,
             X=all_X,
             y=all_y,
+            weights=all_weights,
             factor=Factor(step.basis(basis), step.S),
             projected_y=step.project(projected, new_y),
-            trace=self.trace + float(xp.sum(double(self.kernel.diag(X)))),
+            trace=self.trace + summed(double(self.kernel.diag(X)), weights),
             step=self.step + 1,
             recent=Recent(),
         )
 
-    def _printed_step(self, X: Array) -> Factor:
+    def _printed_step(self, X: Array, weights: Array | None) -> Factor:
         """Algorithm 3 as printed, on K̄."""
         config, past = self.config, Factor(double(self.factor.U), double(self.factor.S))
-        B, C = double(self.kernel.block(self.X, X)), double(self.kernel.block(X))
+        B = whitened_block(self.kernel.block(self.X, X), self.weights, weights)
+        C = whitened_block(self.kernel.block(X), weights, weights)
         return bordered_eigh(past, B, C, config.rank, config.oversampling, seed=(config.seed, self.step))
 
     def _misses(self, X: Array) -> bool:
@@ -185,14 +220,14 @@ class SpectralState(SteppedState):
         many = k > 0 and n > config.rank + config.oversampling
         if self.kernel.positive_semidefinite or config.literal or k == min(n, config.rank) or many:
             return False
-        return misses(self.factor.U, self.kernel, self.X, X)
+        return misses(self.factor.U, self.kernel, self.X, X, self.weights)
 
     @cached_property
     def _features(self) -> Spectral:
-        return Spectral(self.kernel, self.X, self.factor)
+        return Spectral(self.kernel, self.X, self.factor, self.weights)
 
     def _project(self, X: Array) -> Array:
-        """Return k(X, rows)·U, at no cost for the rows that were predicted last."""
+        """Return k(X, rows)·W^½U, at no cost for the rows that were predicted last."""
         return self.recent.features(X, self._features.project)
 
     def predict(self, X: Array, *, variance: bool = True, covariance: bool = False) -> Prediction:
@@ -211,6 +246,24 @@ class SpectralState(SteppedState):
         found = Prediction.by(self.posterior, F, self.kernel, X, variance=variance)
         return replace(found, features=projection)
 
+    def draw(self, rng: np.random.Generator) -> Draw | Joined:
+        """See State; the prior draw less its projection on the features."""
+        if self.config.literal or not self.kernel.positive_semidefinite:
+            return super().draw(rng)
+        w, X, xp = drawn_weights(self.posterior, rng), double(self.X), namespace(self.y)
+        prior, amplitudes = prior_draw(self.kernel, X, int(w.shape[1]), rng)
+        root = xp.sqrt(double(self.factor.S))[:, None]
+        U = whitened(double(self.factor.U), self.weights)
+        coefficients = U @ ((w - (xp.matrix_transpose(U) @ (prior(X) @ amplitudes)) / root) / root)
+        return Draw(self.kernel, X, coefficients, prior, amplitudes, of_values=True)
+
+    def gradient(self, X: Array, *, variance: bool = True) -> Gradient:
+        """See State; O(m n (r + d)), by differences where predictions are not those of the features."""
+        if self.config.literal:
+            return by_differences(self, X, variance=variance)
+        F, chain = self._features.transform(X), self._features.input_gradient
+        return by_features(self.posterior, F, self.kernel, X, chain, variance=variance)
+
     def _predict_exact_cross(self, X: Array, variance: bool, covariance: bool) -> Prediction:
         """Algorithm 4, steps 10 and 11: eq. (1) with the inverse of eq. (2), σ⁻²(I − U diag(S/(S + σ²)) Uᵀ).
 
@@ -218,9 +271,12 @@ class SpectralState(SteppedState):
         where k_⊥ and y_⊥ are what U does not span: an error of order 1/σ² for any factor that is cut short.
         """
         xp, F = namespace(X), double(self._features.basis())
-        cross = double(self.kernel.block(X, self.X))
+        cross = whitened_block(self.kernel.block(X, self.X), None, self.weights)
         groups = self.posterior.groups
-        mean = cross @ ((self.y - F @ self.posterior.weights) / asarray_like(groups.noise, self.y)[None, :])
+        mean = cross @ (
+            (whitened(self.y, self.weights) - F @ self.posterior.weights)
+            / asarray_like(groups.noise, self.y)[None, :]
+        )
         if not (variance or covariance):
             return Prediction(mean)
         S = double(self.factor.S)
@@ -239,16 +295,18 @@ class SpectralState(SteppedState):
     def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
         """See State; all rows are learned again."""
         empty = type(self).empty(self.config, kernel, noise, self.X, self.y)
-        return replace(empty, step=self.step).update(self.X, self.y)
+        return replace(empty, step=self.step).update(self.X, self.y, self.weights)
 
     def rescaled(self, factors: np.ndarray) -> Self:
         """See State; O(n q)."""
         here = asarray_like(factors, self.y)[None, :]
         return replace(self, y=self.y * here, projected_y=self.projected_y * here, recent=Recent())
 
-    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+    def left_out(self, X: Array, y: Array, numbers: Array, weights: Array | None = None) -> LeftOut | None:
         """See State; None where predictions are not those of the features."""
         if self.config.literal:
             return None
-        F = namespace(X).take(self._features.basis(), numbers, axis=0)
-        return self.posterior.left_out(F, y, self.kernel.diag(X))
+        # Those of learned rows are multiplied by √w already.
+        F, prior = namespace(X).take(self._features.basis(), numbers, axis=0), self.kernel.diag(X)
+        prior = prior if weights is None else prior * weights
+        return self.posterior.left_out(F, whitened(y, weights), prior)

@@ -21,20 +21,24 @@ from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut
 from ..kernels import Kernel
 from ..labels import missing
-from .base import MergeableState, Prediction, Recent, State
+from ..row_weights import taken_where
+from .base import MergeableState, Prediction, State
+from .draws import Joined
 from .exact import ExactState
+from .gradients import Gradient
 from .parts import PartwiseState
 from .pivoted import PivotedState
+from .recent import Recent
 from .recursive import RecursiveState
 from .spectral import SpectralState
 
 S = TypeVar("S", bound="SplitState")
 
 
-def learn(state: State, X: Array, y: Array) -> State:
+def learn(state: State, X: Array, y: Array, weights: Array | None = None) -> State:
     """Return the state that has learned the rows X (b, d), y (b, q), each output those of which it has a label."""
     gaps = missing(y)
-    return (state if gaps is None else _split(state, gaps)).update(X, y)
+    return (state if gaps is None else _split(state, gaps)).update(X, y, weights)
 
 
 def _split(state: State, gaps: np.ndarray) -> SplitState:
@@ -69,7 +73,8 @@ def _restricted(state: State, outputs: list[int]) -> State:
     if isinstance(state, PartwiseState):
         parts = tuple(replace(part, projected_y=part.projected_y[:, outputs]) for part in state.parts)
         return replace(state, noise=noise, y=y, parts=parts, recent=Recent())
-    return ExactState.empty(state.kernel, noise, state.refactor, state.X, y).update(state.X, y)
+    empty = ExactState.empty(state.kernel, noise, state.refactor, state.X, y)
+    return empty.update(state.X, y, state.weights)
 
 
 def _of_outputs(statistics: NormalEquations, outputs: list[int]) -> NormalEquations:
@@ -164,12 +169,24 @@ class SplitState(State):
             return Prediction(mean, covariance=tuple(np.moveaxis(every, -1, 0)))
         return Prediction(mean, self._joined([each.variance for each in found]) if variance else None)
 
-    def update(self, X: Array, y: Array) -> Self:
+    def draw(self, rng: np.random.Generator) -> Joined:
+        """See State."""
+        return Joined(tuple((part.draw(rng), outputs) for part, outputs in self.parts))
+
+    def gradient(self, X: Array, *, variance: bool = True) -> Gradient:
+        """See State."""
+        found = [part.gradient(X, variance=variance) for part, _ in self.parts]
+        mean = self._joined([each.mean for each in found])
+        return Gradient(mean, self._joined([each.variance for each in found]) if variance else None)
+
+    def update(self, X: Array, y: Array, weights: Array | None = None) -> Self:
         """See State; y (b, q) is NaN where a label is missing, for all outputs of a part or for none."""
 
         def learned(part: State, outputs: list[int]) -> State:
             known = ~np.isnan(y[:, outputs[0]])
-            return part.update(X[known], y[np.ix_(known, outputs)]) if known.any() else part
+            if not known.any():
+                return part
+            return part.update(X[known], y[np.ix_(known, outputs)], taken_where(weights, known))
 
         return _mapped(self, learned)
 
@@ -190,16 +207,17 @@ class SplitState(State):
         """See State."""
         return _mapped(self, lambda part, outputs: part.with_noise(estimate[outputs], at_once=at_once))
 
-    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+    def left_out(self, X: Array, y: Array, numbers: Array, weights: Array | None = None) -> LeftOut | None:
         """See State; None, because the rows have other places in each part."""
         return None
 
-    def recent_left_out(self, X: Array, y: Array) -> LeftOut | None:
+    def recent_left_out(self, X: Array, y: Array, weights: Array | None = None) -> LeftOut | None:
         """See State; as many of the last rows of each part as all of them have."""
         found = []
         for part, outputs in self.parts:
             known = ~np.isnan(y[:, outputs[0]])
-            each = part.recent_left_out(X[known], y[np.ix_(known, outputs)])
+            rows = X[known], y[np.ix_(known, outputs)]
+            each = part.recent_left_out(*rows, taken_where(weights, known))
             if each is None or not each.error.shape[0]:
                 return None
             found.append(each)

@@ -19,9 +19,10 @@ from ..gp.outputs import per_output
 from ..gp.posterior import LeftOut
 from ..kernels import Affine
 from ..lowrank import Step, sequential_step
+from ..row_weights import joined_weights, part_of, whitened
 from .base import Prediction
 from .parts import OnePart, Part, PartwiseState, no_products, steps_from_scratch
-from .spectral import SpectralConfig, misses
+from .spectral import SpectralConfig, misses, whitened_block
 
 
 @dataclass(frozen=True)
@@ -48,23 +49,24 @@ class WeightedState(PartwiseState):
 
     # Learning
 
-    def steps(self, X: Array) -> tuple[Self, list[Step]]:
+    def steps(self, X: Array, weights: Array | None) -> tuple[Self, list[Step]]:
         """See PartwiseState; from scratch for `brmf`, and after a direction was lost."""
         if self.config.sequential and not _misses(self, X):
-            return self, _sequential_steps(self, X)
-        past = self.without_rows()
-        return past, steps_from_scratch(past, namespace(X).concat([self.X, X], axis=0))
+            return self, _sequential_steps(self, X, weights)
+        past, rows = self.without_rows(), namespace(X).concat([self.X, X], axis=0)
+        return past, steps_from_scratch(past, rows, joined_weights([(self.weights, self.X), (weights, X)]))
 
-    def left_out(self, X: Array, y: Array, numbers: Array) -> LeftOut | None:
+    def left_out(self, X: Array, y: Array, numbers: Array, weights: Array | None = None) -> LeftOut | None:
         """See State."""
         xp, columns = namespace(X), []
         for amount, part in zip(self.kernel.amounts, self.parts, strict=True):
             if part.quadratic is None:
                 F = double(xp.take(part.basis, numbers, axis=0)) * part.root[None, :]
             else:
-                F = part.quadratic.transform(double(X))
+                F = whitened(part.quadratic.transform(double(X)), weights)
             columns.append(F * float(amount) ** 0.5)
-        return self.posterior.left_out(xp.concat(columns, axis=1), y, self.kernel.diag(X))
+        prior = self.kernel.diag(X) if weights is None else self.kernel.diag(X) * weights
+        return self.posterior.left_out(xp.concat(columns, axis=1), whitened(y, weights), prior)
 
     # Predicting
 
@@ -83,12 +85,15 @@ class WeightedState(PartwiseState):
         return replace(found, features=projections)
 
     def _projections(self, X: Array) -> list[Array]:
-        """Return kᵢ(X, rows)·Bᵢ of every part without closed form; distances are computed once for all powers."""
+        """Return kᵢ(X, rows)·W^½Bᵢ of every part without closed form; distances are computed once for all powers."""
 
         def piece(rows: slice) -> list[Array]:
-            blocks = self.kernel.part_blocks(X, self.X[rows, :], self.open_parts)
+            blocks, weights = (
+                self.kernel.part_blocks(X, self.X[rows, :], self.open_parts),
+                part_of(self.weights, rows),
+            )
             return [
-                block @ self.parts[i].basis[rows, :]  # type: ignore[index]
+                block @ whitened(self.parts[i].basis[rows, :], weights)  # type: ignore[index]
                 for i, block in zip(self.open_parts, blocks, strict=True)
             ]
 
@@ -115,20 +120,27 @@ def _misses(state: WeightedState, X: Array) -> bool:
     few = n <= config.rank + config.oversampling
     short = [i for i, rank in ranks.items() if rank < min(n, config.rank) and (few or not rank)]
     return not state.kernel.positive_semidefinite and any(
-        misses(state.parts[i].basis, OnePart(state.kernel, i), state.X, X) for i in short
+        misses(state.parts[i].basis, OnePart(state.kernel, i), state.X, X, state.weights) for i in short
     )
 
 
-def _sequential_steps(state: WeightedState, X: Array) -> list[Step]:
+def _sequential_steps(state: WeightedState, X: Array, weights: Array | None) -> list[Step]:
     """Return the projected step of Algorithm 3 for each part."""
     xp, config, definite = namespace(X), state.config, state.kernel.positive_semidefinite
     none = [zeros((X.shape[0], 0), X) for _ in state.open_parts]
     projections = state.recent.features(X, state._projections) if state.X.shape[0] else none
     blocks, steps = state.kernel.part_blocks(X, None, state.open_parts), {}
     for i, projection, block in zip(state.open_parts, projections, blocks, strict=True):
-        UtB, S = xp.matrix_transpose(double(projection)), double(state.parts[i].S)
+        UtB, S = xp.matrix_transpose(whitened(double(projection), weights)), double(state.parts[i].S)
         seed = (config.seed, state.step, i)
         steps[i] = sequential_step(
-            S, UtB, double(block), config.rank, config.oversampling, seed=seed, definite=definite
+            S,
+            UtB,
+            whitened_block(block, weights, weights),
+            config.rank,
+            config.oversampling,
+            seed=seed,
+            definite=definite,
         )
-    return [steps[i] if i in steps else state.parts[i].closed_step(X) for i in range(len(state.parts))]
+    every = range(len(state.parts))
+    return [steps[i] if i in steps else state.parts[i].closed_step(X, weights) for i in every]

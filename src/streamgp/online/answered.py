@@ -75,7 +75,7 @@ class Answers:
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """Return the place of the answer to each row, (b,), −1 for none; answers to equal rows are used in turn."""
-        near = np.flatnonzero(np.isin(self.keys, keys))
+        near = np.flatnonzero(_among(self.keys, keys))
         order = near[np.argsort(self.keys[near], kind="stable")]
         listed = self.keys[order]
         # The k-th of equal rows gets the k-th of the answers to it.
@@ -230,7 +230,12 @@ class AnswerMemory:
         if numbers.size:
             with writing(self):
                 kept = self.kept
-                self._kept = kept.take(~np.isin(kept.numbers, numbers))
+                self._kept = kept.take(~_among(kept.numbers, numbers))
+
+
+def _among(values: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Return which of the values (n,) are among `some`; one is compared, more are sorted."""
+    return np.asarray(values == some[0] if some.size == 1 else np.isin(values, some))
 
 
 @contextmanager

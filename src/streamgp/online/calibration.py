@@ -26,6 +26,7 @@ from ..gp.posterior import LeftOut
 from ..labels import missing
 from ..methods import State, predict_in_chunks
 from ..methods.rows import STILL
+from ..row_weights import part_of, taken, times, whitened
 from .answered import Late
 from .local import LocalScale, Place
 from .weights import conformal_ends, lasting, quantile, recent_weights, student
@@ -63,7 +64,7 @@ class Scores:
     Attributes
     ----------
     errors : (w, q)
-        y − mean, the newest last; NaN where a label was missing.
+        y − mean, the newest last; NaN where a label was missing. Errors and variances are whitened by weights.
     variances, noises : (w, q)
         Of the function, without noise; and of the noise at that time.
     lags : (w,)
@@ -297,19 +298,29 @@ class Scores:
 
 
 def score_ahead(
-    scores: Scores, state: State, X: Array, z: Array, fresh: Array | None, late: Late | None = None
+    scores: Scores,
+    state: State,
+    X: Array,
+    z: Array,
+    fresh: Array | None,
+    late: Late | None = None,
+    weights: Array | None = None,
+    *,
+    doubt: Array | None = None,
 ) -> Scores:
     """Return the scores with the newest of the rows X (b, d), z (b, q) added, predicted before they are learned.
 
     Rows that were answered by earlier models, `late` in standardised units, are scored by what was answered. Only rows
-    with the numbers `fresh` count; None for all.
+    with the numbers `fresh` count; None for all. Of a row of weight w, whose noise is σ²/w, the error is multiplied by
+    √w and the variance by w: its noise is then that of all rows. `doubt` (b, q): variance by missing features.
     """
     newest = max(0, X.shape[0] - SCORED)
-    X, z = X[newest:, :], z[newest:, :]
+    X, z, weights = X[newest:, :], z[newest:, :], part_of(weights, slice(newest, None))
     found = predict_in_chunks(state, X)
-    xp, error = namespace(X), z - found.mean
-    variance: Array = found.variance
+    xp, error = namespace(X), whitened(z - found.mean, weights)
+    variance: Array = times(found.variance, weights)
     variance = xp.where(variance > 0, variance, xp.zeros_like(variance))
+    variance = variance if doubt is None else variance + times(doubt[newest:], weights)
     at = None if fresh is None else fresh[fresh >= newest] - newest
 
     def kept(values: Array) -> Array:
@@ -322,8 +333,8 @@ def score_ahead(
     said = late.known[:, None] & xp.isfinite(late.variance)
     now = xp.zeros_like(variance) + asarray_like(state.noise, variance)[None, :]
     answered = (
-        xp.where(late.known[:, None], z - late.mean, error),
-        xp.where(said, late.variance, variance),
+        xp.where(late.known[:, None], whitened(z - late.mean, weights), error),
+        xp.where(said, times(late.variance, weights), variance),
         xp.where(said, late.noise, now),
         late.lag,
     )
@@ -333,19 +344,28 @@ def score_ahead(
     return scores.add(kept(error), kept(variance), state.noise, said_now, at=place)
 
 
-def score_left_out(scores: Scores, state: State, X: Array, z: Array, at: Array, correction: float) -> Scores:
+def score_left_out(
+    scores: Scores,
+    state: State,
+    X: Array,
+    z: Array,
+    at: Array,
+    correction: float,
+    weights: Array | None = None,
+) -> Scores:
     """Return the scores of rows `at` of X (n, d), z (n, q), the last that were learned, each left out in turn.
 
     Errors are multiplied by `correction`. Where the method cannot leave rows out, the scores are as they were.
     """
     n, xp = X.shape[0], namespace(X)
-    X, z = xp.take(X, at, axis=0), xp.take(z, at, axis=0)
-    found = state.left_out(X, z, at + (round(state.count) - n))
+    X, z, weights = xp.take(X, at, axis=0), xp.take(z, at, axis=0), taken(weights, at)
+    found = state.left_out(X, z, at + (round(state.count) - n), weights)
     if found is None:
         return scores
     place = None
     if found.error.shape[0] == X.shape[0]:  # rows that only they themselves tell about cannot be left out
-        place = Place(X, z - found.error, zeros((X.shape[0],), z), state.kernel)
+        error = found.error if weights is None else found.error / xp.sqrt(weights)[:, None]
+        place = Place(X, z - error, zeros((X.shape[0],), z), state.kernel)
     return scores.emptied().add(correction * found.error, found.variance, found.noise, at=place)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .._arrays import Array
+from .._arrays import Array, joined
+from ..row_weights import joined_weights
 
 
 @dataclass(frozen=True)
 class FirstRows:
-    """The rows so far, X (n, d) and y (n, q), while they are too few to settle on units, kernel and basis.
+    """The rows so far, X (n, d), y (n, q), weights (n,), while they are too few to settle on units, kernel and basis.
 
     Attributes
     ----------
@@ -23,3 +24,9 @@ class FirstRows:
     y: Array
     estimating: bool
     gathering: bool
+    weights: Array | None = None
+
+    def followed_by(self, X: Array, y: Array, weights: Array | None) -> FirstRows:
+        """Return these rows and those that came after them, X (b, d), y (b, q) and weights (b,)."""
+        both = joined_weights([(self.weights, self.X), (weights, X)])
+        return replace(self, X=joined([self.X, X]), y=joined([self.y, y]), weights=both)

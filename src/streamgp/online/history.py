@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -46,11 +47,11 @@ class Ledger:
         """Return the ledger of a model that knows nothing."""
         return cls(_nothing(), _nothing())
 
-    def add(self, X: Array, y: Array) -> Self:
-        """Add the rows X (b, d), y (b, q); rows on a device are not fingerprinted."""
+    def add(self, X: Array, y: Array, weights: Array | None = None) -> Self:
+        """Add the rows X (b, d), y (b, q) of weights (b,); rows on a device are not fingerprinted."""
         if not on_host(X):
             return self.incomplete()
-        new = fingerprints(to_host(X), to_host(y))
+        new = fingerprints(to_host(X), to_host(y), weights)
         listed = self._keep(np.concatenate([self.learned, new]), self.complete)
         return listed if not self.removed.size else replace(listed, removed=_without(self.removed, new))
 
@@ -70,15 +71,15 @@ class Ledger:
         """Return a ledger that does not claim to list every row."""
         return replace(self, complete=False) if self.complete else self
 
-    def without(self, X: Array, y: Array) -> tuple[Self, bool]:
-        """Remove the rows X (b, d), y (b, q), each once; return the ledger and whether all were listed.
+    def without(self, X: Array, y: Array, weights: Array | None = None) -> tuple[Self, bool]:
+        """Remove the rows X (b, d), y (b, q) of weights (b,), each once; return the ledger and whether all were listed.
 
         Raise InputError for a row that is known not to be there: every row is listed and it is not among them, or
         its copy was unlearned, in a stream in which no row was seen twice. Rows older than the ledger are accepted.
         """
         if not on_host(X):
             return self, False
-        learned, gone = self.learned, fingerprints(to_host(X), to_host(y))
+        learned, gone = self.learned, fingerprints(to_host(X), to_host(y), weights)
         kept = np.ones(learned.size, dtype=bool)
         recurring = self.recurring or np.unique(learned).size < learned.size
         before = set() if recurring else set(self.removed.tolist())
@@ -87,7 +88,7 @@ class Ledger:
             if not at.size and (self.complete or int(row) in before):
                 raise InputError(
                     f"row {i} was not learned, or was already unlearned; the model is unchanged. Unlearn each "
-                    "row once, with the values of X and y that were learned"
+                    "row once, with the values of X and y, and the sample_weight, that were learned"
                 )
             kept[at] = False
             if not recurring:
@@ -117,15 +118,27 @@ class Repeats:
         return replace(self, last=copied(X[-1:, :]), run=run), fresh
 
 
-def fingerprints(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return 64 bits for each row of X (b, d) and y (b, q), equal for equal rows; shape (b,)."""
+def fingerprints(X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return 64 bits for each row of X (b, d), y (b, q) and weights (b,), equal for equal rows; shape (b,).
+
+    Those of a row of weight one are those of a row without weight.
+    """
     table = np.concatenate([X, y], axis=1, dtype=np.float64)
     table += 0.0  # −0 equals 0
     bits = table.view(np.uint64)
     # Each value is mixed (the finaliser of splitmix64), multiplied by an odd number of its column and summed.
     with np.errstate(over="ignore"):
-        columns = mixed(np.arange(1, bits.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-        return mixed((mixed(bits) * columns).sum(axis=1, dtype=np.uint64))
+        prints = mixed((mixed(bits) * _multipliers(bits.shape[1])).sum(axis=1, dtype=np.uint64))
+        if weights is not None:
+            own = mixed(np.ascontiguousarray(weights).view(np.uint64))
+            prints = np.where(weights == 1.0, prints, mixed(prints + own))
+    return prints
+
+
+@cache
+def _multipliers(n_columns: int) -> np.ndarray:
+    """Return an odd number for each column."""
+    return mixed(np.arange(1, n_columns + 1, dtype=np.uint64)) | np.uint64(1)
 
 
 def _without(some: np.ndarray, others: np.ndarray) -> np.ndarray:

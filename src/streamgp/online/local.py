@@ -19,6 +19,7 @@ import numpy as np
 
 from .._arrays import Array, asarray_like, on_host, to_host
 from ..kernels import Kernel
+from .tails import Tails
 from .weights import recent_weights
 
 # The last rows whose scale is kept.
@@ -58,6 +59,47 @@ class Place:
 
 
 @dataclass(frozen=True)
+class _Places:
+    """Rows to smooth over: X (l, d), means (l, q), `once` (l, q, WAYS), relative scores and weights (l, q)."""
+
+    X: np.ndarray
+    means: np.ndarray
+    once: np.ndarray
+    sizes: np.ndarray
+    mass: np.ndarray
+
+
+@dataclass(frozen=True)
+class FrozenScale:
+    """The scale λ(x) of one output until it learns again: a ratio of weighted sums over places that are near.
+
+    With w_i how near place i is, and s the `prior`, λ = (s + Σ w_i first_i)/(s + Σ w_i mass_i), times the same with
+    `second` in the place of `first` where it is smoothed twice.
+
+    Attributes
+    ----------
+    X : (l, d), means : (l,)
+        The places.
+    power : int or None
+        Near by the correlation to this power; None: by the predicted mean, w_i = exp(−(mean − means_i)²/2 width²).
+    width : float
+        Not positive where every place is as near.
+    prior : float
+    mass, first : (l,)
+    second : (l,) or None
+    """
+
+    X: np.ndarray
+    means: np.ndarray
+    power: int | None
+    width: float
+    prior: float
+    mass: np.ndarray
+    first: np.ndarray
+    second: np.ndarray | None
+
+
+@dataclass(frozen=True)
 class LocalScale:
     """Rows that were scored, and how well each way of scaling them did. On the host.
 
@@ -74,6 +116,8 @@ class LocalScale:
     squares : (q, 1 + 2 WAYS), weight : (q,)
         Decayed mean of (score/scale)², and the number of labels in it. Of the first it stays 1: where nothing is
         scaled the spread is the model's own.
+    tails : Tails
+        By how much rare errors are larger than that tells.
     waiting_inputs : (p, d), waiting_means : (p, q), waiting_lags : (p,)
         Rows that came after these and are not added yet.
     used : bool
@@ -87,6 +131,7 @@ class LocalScale:
     gains: np.ndarray
     squares: np.ndarray
     weight: np.ndarray
+    tails: Tails
     waiting_inputs: np.ndarray
     waiting_means: np.ndarray
     waiting_lags: np.ndarray
@@ -98,7 +143,7 @@ class LocalScale:
         q, k = n_outputs, 1 + 2 * WAYS
         rows = (np.empty((0, n_features)), np.empty((0, q)), np.empty((0, q, WAYS)), np.empty((0, q, k)))
         # A squared score of 1 counts as 50 rows: what the model says of its own spread.
-        judged = (np.zeros((q, k)), np.ones((q, k)), np.full(q, 50.0))
+        judged = (np.zeros((q, k)), np.ones((q, k)), np.full(q, 50.0), Tails.none(q, k))
         return cls(*rows, *judged, np.empty((0, n_features)), np.empty((0, q)), np.empty(0), used)
 
     def emptied(self) -> Self:
@@ -146,13 +191,22 @@ class LocalScale:
         """The scale in use of each row, (l, q)."""
         return np.take_along_axis(self.scales, self.chosen[None, :, None], axis=2)[:, :, 0]
 
-    @property
-    def honest(self) -> np.ndarray:
-        """What the scale in use is multiplied by for a standard deviation that is right on average; (q,)."""
-        return np.asarray(np.sqrt(np.take_along_axis(self.squares, self.chosen[:, None], axis=1)[:, 0]))
+    def honest(self, scale: np.ndarray | None, *, trusting: bool) -> np.ndarray:
+        """Return what standard deviations are multiplied by, (m, q) or (1, q), to be right on average.
+
+        `scale` (m, q) is λ, None where it is 1. Unless `trusting`, it is followed only as far as it has earned.
+        """
+        excess = self.tails.excess
+        if scale is None:
+            return np.asarray(np.sqrt(excess[None, :, 0]))
+        used, tail = (
+            np.take_along_axis(v, self.chosen[:, None], axis=1)[:, 0] for v in (self.squares, excess)
+        )
+        trusted = (self.chosen > 0) if trusting else self._trusted
+        return np.asarray(np.sqrt((1.0 - trusted) * excess[:, 0] + trusted * tail * used * scale**2))
 
     @property
-    def trusted(self) -> np.ndarray:
+    def _trusted(self) -> np.ndarray:
         """How far the scale in use is trusted in standard deviations, from 0 to 1, (q,)."""
         gain = np.take_along_axis(self.gains, self.chosen[:, None], axis=1)[:, 0] - self.gains[:, 0]
         return np.asarray(np.where(self.chosen > 0, 1.0 / (1.0 + np.exp(-RARE * gain)), 0.0))
@@ -171,6 +225,33 @@ class LocalScale:
             _, scales = self._smoothed(kernel, X[rows, :], means[rows], sizes, wanted=chosen)
             out[rows] = np.take_along_axis(scales, chosen[None, :, None], axis=2)[:, :, 0]
         return out
+
+    def frozen(self, sizes: np.ndarray) -> tuple[FrozenScale | None, ...]:
+        """Return λ of each output; None where it is 1. `sizes` as in `at`."""
+        places = self._places(sizes)
+
+        def of_output(j: int, chosen: int) -> FrozenScale | None:
+            if not chosen:
+                return None
+            way, twice = divmod(chosen - 1, 2)
+            mass = places.mass[:, j]
+            left = _relative(places.sizes[:, j] / places.once[:, j, way], mass)
+            power = POWERS[way] if way < len(POWERS) else None
+            width = MEAN_WIDTH * float(places.means[:, j].std())
+            means, first = places.means[:, j], mass * places.sizes[:, j]
+            prior, second = (SHARP, mass * left) if twice else (CAUTIOUS, None)
+            return FrozenScale(places.X, means, power, width, prior, mass, first, second)
+
+        return tuple(of_output(j, int(chosen)) for j, chosen in enumerate(self.chosen))
+
+    def _places(self, sizes: np.ndarray, *, all_of_them: bool = False) -> _Places:
+        """Return the rows that a scale is smoothed over, of these scores (l, q): some of them, for speed."""
+        step = 1 if all_of_them else max(1, sizes.shape[0] // SMOOTHED)
+        # Each of these stands for `step` rows.
+        known = ~np.isnan(sizes[::step])
+        mass = (step * recent_weights(sizes.shape[0])[::step])[:, None] * known
+        relative = _relative(np.where(known, sizes[::step], 0.0), mass)
+        return _Places(self.X[::step], self.means[::step], self.once[::step], relative, mass)
 
     def add(self, at: Place, sizes: np.ndarray) -> Self:
         """Add rows; `sizes` (l + p + b, q) are the scores of the rows here, of those that wait, and of these."""
@@ -225,6 +306,7 @@ class LocalScale:
         b = known.sum(axis=0)
         fading = np.exp(-b / MEMORY)
         ratio = np.where(known, sizes, 0.0)[:, :, None] / scales
+        tails = self.tails.after(ratio**2, b)
         squared = np.minimum(ratio**2, LARGEST**2 * self.squares)
         density = -np.log(scales) - 0.5 * np.log(self.squares) - 0.5 * squared / self.squares
         density, squared = (np.where(known[:, :, None], v, 0.0).sum(axis=0) for v in (density, squared))
@@ -232,7 +314,8 @@ class LocalScale:
         weight = before + b
         squares = (before[:, None] * self.squares + squared) / weight[:, None]
         squares[:, 0] = 1.0
-        return replace(self, gains=fading[:, None] * self.gains + density, squares=squares, weight=weight)
+        gains = fading[:, None] * self.gains + density
+        return replace(self, gains=gains, squares=squares, weight=weight, tails=tails)
 
     def _smoothed(
         self,
@@ -248,29 +331,24 @@ class LocalScale:
 
         `left_out`: these are the rows of the scores themselves. `wanted` (q,): of which scales; all by default.
         """
-        step = 1 if left_out else max(1, sizes.shape[0] // SMOOTHED)
-        places, places_means, before_of = self.X[::step], self.means[::step], self.once[::step]
-        # Each of these stands for `step` rows.
-        age, sizes, (m, q) = step * recent_weights(sizes.shape[0])[::step], sizes[::step], means.shape
-        known = ~np.isnan(sizes)
-        v = _relative(np.where(known, sizes, 0.0), age[:, None] * known)
+        places, (m, q) = self._places(sizes, all_of_them=left_out), means.shape
+        v, mass_of = places.sizes, places.mass
         once, scales = np.ones((m, q, WAYS)), np.ones((m, q, 1 + 2 * WAYS))
         ways = range(WAYS) if wanted is None else np.unique((wanted[wanted > 0] - 1) // 2)
-        near = _correlation(kernel, X, places) if min(ways, default=WAYS) < len(POWERS) else None
+        near = _correlation(kernel, X, places.X) if min(ways, default=WAYS) < len(POWERS) else None
         for way in ways:
             for j in range(q):
                 if way < len(POWERS) and near is not None:
-                    W = _power(near, POWERS[way]) * age
+                    W = _power(near, POWERS[way]) * mass_of[:, j]
                 else:
-                    W = _near_in_mean(means[:, j], places_means[:, j]) * age
+                    W = _near_in_mean(means[:, j], places.means[:, j]) * mass_of[:, j]
                 if left_out:
                     np.fill_diagonal(W, 0.0)
-                W = W * known[:, j]
                 total, mass = W @ v[:, j], W.sum(axis=1)
                 first = (SHARP + total) / (SHARP + mass)
                 # In the first rows, where no scale was known before, what is left is that of the same smoother.
-                before = first if left_out else before_of[:, j, way]
-                left = _relative(v[:, j] / before, age * known[:, j])
+                before = first if left_out else places.once[:, j, way]
+                left = _relative(v[:, j] / before, mass_of[:, j])
                 once[:, j, way] = first
                 scales[:, j, 1 + 2 * way] = (CAUTIOUS + total) / (CAUTIOUS + mass)
                 scales[:, j, 2 + 2 * way] = first * (SHARP + W @ left) / (SHARP + mass)

@@ -13,6 +13,8 @@ from typing import Self
 
 import numpy as np
 
+from .._arrays import Array, to_host
+
 # Weight of the prior of a ridge regression, in rows.
 PRIOR_ROWS = 1.0
 # A feature counts as at most so many deviations from its mean, and a prediction as so many of the targets': a reading
@@ -28,6 +30,38 @@ RATES = np.array([1.0, 0.3, 0.1, 0.03])
 LEVEL_MEMORY = 500.0
 
 
+@dataclass(frozen=True)
+class Known:
+    """Rows that were learned: X (n, d), standardised targets z (n, q) and weights (n,), None for ones."""
+
+    X: Array
+    z: Array
+    weights: Array | None = None
+
+    def on_host(self) -> Known:
+        """Return the rows as NumPy arrays in float64."""
+        values = (self.X, self.z, self.weights)
+        return Known(*(None if v is None else np.asarray(to_host(v), dtype=np.float64) for v in values))
+
+
+@dataclass(frozen=True)
+class Affine:
+    """What a member says until it learns again: level + clip(clip((x − centre)·scale, ±FARTHEST) @ slopes, ±reach).
+
+    Attributes
+    ----------
+    level, reach : (q,)
+    slopes : (d, q)
+    centre, scale : (d,)
+    """
+
+    level: np.ndarray
+    slopes: np.ndarray
+    centre: np.ndarray
+    scale: np.ndarray
+    reach: np.ndarray
+
+
 class Member(ABC):
     """Predicts standardised targets of q outputs; immutable. Rows are on the host, in float64."""
 
@@ -36,20 +70,24 @@ class Member(ABC):
         """Return the means (m, q) at the rows of X (m, d)."""
 
     @abstractmethod
-    def left_out(self, X: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the means (m, q) of the last rows learned, X (m, d) and z (m, q), each as if it had not been."""
+    def frozen(self, n_features: int) -> Affine:
+        """Return what is predicted now."""
 
     @abstractmethod
-    def update(self, X: np.ndarray, z: np.ndarray) -> Self:
-        """Return the member that has also learned the rows X (b, d), z (b, q)."""
+    def left_out(self, X: np.ndarray, z: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the means (m, q) of the last rows learned, X (m, d), z (m, q), each as if it had not been."""
 
     @abstractmethod
-    def without(self, X: np.ndarray, z: np.ndarray, others: tuple[np.ndarray, np.ndarray]) -> Self:
+    def update(self, X: np.ndarray, z: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Return the member that has also learned the rows X (b, d), z (b, q), as often as their weights (b,) say."""
+
+    @abstractmethod
+    def without(self, rows: Known, others: Known) -> Self:
         """Return the member that has not learned these rows; `others` are some that it has learned."""
 
     @abstractmethod
-    def jumped(self, shift: np.ndarray, X: np.ndarray, z: np.ndarray) -> Self:
-        """Return the member for which the last rows learned, X (n, d) and z (n, q), are smaller by `shift` (q,)."""
+    def jumped(self, shift: np.ndarray, rows: Known) -> Self:
+        """Return the member for which the last rows learned are smaller by `shift` (q,)."""
 
     @abstractmethod
     def merge(self, other: Self) -> Self:
@@ -67,9 +105,9 @@ class Member(ABC):
     def blank(self) -> Self:
         """Return the member that has learned nothing."""
 
-    def _begun_again(self, X: np.ndarray, z: np.ndarray) -> Self:
+    def _begun_again(self, rows: Known) -> Self:
         """Return the member that has learned these rows alone."""
-        return self.blank().update(X, z) if X.shape[0] else self.blank()
+        return self.blank().update(rows.X, rows.z, rows.weights) if rows.X.shape[0] else self.blank()
 
     def forgotten(self, rate: float) -> Self:
         """Return the member for which the weight of all rows so far is multiplied by `rate`."""
@@ -132,21 +170,30 @@ class FadingRidge(Member):
         """See Member; O(m d q), and O(d³) after an update."""
         d = self.n_features
         away = self._standardised(X) @ self._fit[0]
-        reach = FARTHEST_TARGET * np.sqrt(np.diag(self.scatter)[d:] / max(self.count, 1e-300))
+        reach = _reach(self)
         return np.asarray(self.mean[d:] + np.clip(away, -reach, reach))
 
-    def left_out(self, X: np.ndarray, z: np.ndarray) -> np.ndarray:
+    def frozen(self, n_features: int) -> Affine:
+        """See Member."""
+        d, mean = self.n_features, self.mean
+        scale = 1.0 / (self.unit * self._deviation)
+        return Affine(mean[d:], self._fit[0], self.unit * mean[:d], scale, _reach(self))
+
+    def left_out(self, X: np.ndarray, z: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """See Member; by the leverage of each row."""
         t = self._standardised(X)
-        leverage = 1.0 / max(self.count, 1.0) + np.sum(t * np.linalg.solve(self._fit[1], t.T).T, axis=1)
+        least = 1.0 if weights is None else 1e-300
+        leverage = 1.0 / max(self.count, least) + np.sum(t * np.linalg.solve(self._fit[1], t.T).T, axis=1)
+        leverage = leverage if weights is None else leverage * weights
         error = (z - self.predict(X)) / np.maximum(1.0 - leverage, 0.1)[:, None]
         return np.asarray(z - error)
 
-    def update(self, X: np.ndarray, z: np.ndarray) -> Self:
-        """See Member; O(b (d + q)²)."""
+    def update(self, X: np.ndarray, z: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """See Member; O(b (d + q)²). A row ages the others as one row, whatever its weight."""
         b = X.shape[0]
-        weights = self.fading ** np.arange(b - 1, -1, -1.0)
-        return self._joined(self.fading**b, *_moments(self._rows(X, z), weights))
+        left = self.fading ** np.arange(b - 1, -1, -1.0)
+        left = left if weights is None else left * weights
+        return self._joined(self.fading**b, *_moments(self._rows(X, z), left))
 
     def _rows(self, X: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return features in their units beside targets, (b, d + q)."""
@@ -159,29 +206,31 @@ class FadingRidge(Member):
         both = rate * self.scatter + scatter + np.outer(apart, apart) * (before * count / total)
         return replace(self, count=total, mean=self.mean + apart * (count / total), scatter=both)
 
-    def without(self, X: np.ndarray, z: np.ndarray, others: tuple[np.ndarray, np.ndarray]) -> Self:
+    def without(self, rows: Known, others: Known) -> Self:
         """See Member; exact where nothing has faded. Otherwise all but the other rows are forgotten."""
-        after = self._parted(X, z, np.ones(X.shape[0])) if self.fading == 1.0 else None
-        return self._begun_again(*others) if after is None else after
+        after = self._parted(rows, np.ones(rows.X.shape[0])) if self.fading == 1.0 else None
+        return self._begun_again(others) if after is None else after
 
-    def jumped(self, shift: np.ndarray, X: np.ndarray, z: np.ndarray) -> Self:
+    def jumped(self, shift: np.ndarray, rows: Known) -> Self:
         """See Member."""
-        before = self._parted(X, z, self.fading ** np.arange(X.shape[0] - 1, -1, -1.0))
+        n, moved = rows.X.shape[0], replace(rows, z=rows.z - shift)
+        before = self._parted(rows, self.fading ** np.arange(n - 1, -1, -1.0))
         if before is None:
-            return self._begun_again(X, z - shift)
-        return before.forgotten(self.fading ** -X.shape[0]).update(X, z - shift)
+            return self._begun_again(moved)
+        return before.forgotten(self.fading**-n).update(moved.X, moved.z, moved.weights)
 
-    def _parted(self, X: np.ndarray, z: np.ndarray, weights: np.ndarray) -> Self | None:
-        """Return the member without some rows, of these weights; None where they are more than it has learned."""
-        count, mean, scatter = _moments(self._rows(X, z), weights)
-        left = self.count - count
-        if left < 1e-6 * self.count:
+    def _parted(self, rows: Known, left: np.ndarray) -> Self | None:
+        """Return the member without rows of which fading has `left` so much; None where they are more than all."""
+        left = left if rows.weights is None else left * rows.weights
+        count, mean, scatter = _moments(self._rows(rows.X, rows.z), left)
+        others = self.count - count
+        if others < 1e-6 * self.count:
             return None
-        before = (self.count * self.mean - count * mean) / left
+        before = (self.count * self.mean - count * mean) / others
         apart = mean - before
-        rest = self.scatter - scatter - np.outer(apart, apart) * (left * count / self.count)
+        rest = self.scatter - scatter - np.outer(apart, apart) * (others * count / self.count)
         possible = (np.diag(rest) >= -1e-6 * np.diag(self.scatter)).all()
-        return replace(self, count=left, mean=before, scatter=rest) if possible else None
+        return replace(self, count=others, mean=before, scatter=rest) if possible else None
 
     def merge(self, other: Self) -> Self:
         """See Member."""
@@ -206,6 +255,12 @@ class FadingRidge(Member):
     def forgotten(self, rate: float) -> Self:
         """See Member."""
         return replace(self, count=rate * self.count, scatter=rate * self.scatter)
+
+
+def _reach(ridge: FadingRidge) -> np.ndarray:
+    """Return how far a prediction lies from the mean of the targets at most, (q,)."""
+    variance = np.diag(ridge.scatter)[ridge.n_features :] / max(ridge.count, 1e-300)
+    return np.asarray(FARTHEST_TARGET * np.sqrt(variance))
 
 
 def _moments(rows: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -243,24 +298,34 @@ class Level(Member):
         """See Member."""
         return np.tile(self._level, (X.shape[0], 1))
 
-    def left_out(self, X: np.ndarray, z: np.ndarray) -> np.ndarray:
+    def frozen(self, n_features: int) -> Affine:
+        """See Member; the same everywhere."""
+        level, nothing = self._level, np.zeros(n_features)
+        return Affine(level, np.zeros((n_features, level.size)), nothing, nothing, 0.0 * level)
+
+    def left_out(self, X: np.ndarray, z: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """See Member; by the row before, since there is no better way to know what a level was."""
         return np.concatenate([z[:1], z[:-1]])
 
-    def update(self, X: np.ndarray, z: np.ndarray) -> Self:
-        """See Member."""
-        b = z.shape[0]
-        weights = RATES[:, None] * (1.0 - RATES[:, None]) ** np.arange(b - 1, -1, -1.0)
-        levels = (1.0 - RATES[:, None]) ** b * self.levels + weights @ z
+    def update(self, X: np.ndarray, z: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """See Member; a row of weight w takes over what w rows would."""
+        b, error = z.shape[0], (z[None, :, :] - self.levels[:, None, :]) ** 2
         fading = np.exp(-b / LEVEL_MEMORY)
-        error = ((z[None, :, :] - self.levels[:, None, :]) ** 2).mean(axis=1)
+        if weights is None:
+            shares = RATES[:, None] * (1.0 - RATES[:, None]) ** np.arange(b - 1, -1, -1.0)
+            levels, error = (1.0 - RATES[:, None]) ** b * self.levels + shares @ z, error.mean(axis=1)
+        else:
+            later = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0)
+            shares = (1.0 - (1.0 - RATES[:, None]) ** weights) * (1.0 - RATES[:, None]) ** later
+            levels = (1.0 - RATES[:, None]) ** weights.sum() * self.levels + shares @ z
+            error = np.average(error, axis=1, weights=weights)
         return replace(self, levels=levels, squares=fading * self.squares + (1.0 - fading) * error)
 
-    def without(self, X: np.ndarray, z: np.ndarray, others: tuple[np.ndarray, np.ndarray]) -> Self:
+    def without(self, rows: Known, others: Known) -> Self:
         """See Member; a level does not know its rows, and begins again with the others."""
-        return self._begun_again(*others)
+        return self._begun_again(others)
 
-    def jumped(self, shift: np.ndarray, X: np.ndarray, z: np.ndarray) -> Self:
+    def jumped(self, shift: np.ndarray, rows: Known) -> Self:
         """See Member."""
         return self.moved(shift)
 

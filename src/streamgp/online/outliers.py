@@ -18,6 +18,7 @@ from ..gp.outputs import typical
 from ..labels import without_gaps
 from ..methods import State, predict_in_chunks
 from ..parameters import AUTO
+from ..row_weights import joined_weights, taken, times, whitened
 from ..targets import TargetScaling
 from ..tuning.families import spread
 from .calibration import MIN_SCORES, Scores
@@ -111,11 +112,15 @@ def far_from_median(values: np.ndarray, deviations: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Suspects that may be the first of a jump: X (k, d), y (k, q), and how many rows came since, ages (k,)."""
+    """Suspects that may be the first of a jump: X (k, d), y (k, q), and how many rows came since, ages (k,).
+
+    `weights` (k,) are those of the rows, None for ones.
+    """
 
     X: Array
     y: Array
     ages: np.ndarray
+    weights: Array | None = None
 
     def aged(self, rows: int) -> Self:
         """Return those that still wait after so many more rows."""
@@ -129,6 +134,7 @@ class Waiting:
             X=xp.take(self.X, at, axis=0),
             y=xp.take(self.y, at, axis=0),
             ages=self.ages[kept] + rows,
+            weights=taken(self.weights, at),
         )
 
     def join(self, batch: Batch, suspect: np.ndarray) -> Self:
@@ -139,6 +145,7 @@ class Waiting:
             X=joined([self.X, new.X]),
             y=joined([self.y, new.y]),
             ages=np.append(self.ages, len(suspect) - 1 - np.flatnonzero(suspect)),
+            weights=joined_weights([(self.weights, self.X), (new.weights, new.X)]),
         )
 
 
@@ -218,7 +225,9 @@ class Outliers:
         with np.errstate(over="ignore"):
             z = (y - to_host(targets.offset)) / to_host(targets.scale)
         kept = ~(self.refused | far)
-        suspect = surprising(kernel, noise, X, z, kept, seed=(seed, JUDGING_DRAW), strictness=strictness)
+        weights = None if batch.weights is None else to_host(batch.weights)
+        draw = (seed, JUDGING_DRAW)
+        suspect = surprising(kernel, noise, X, z, kept, seed=draw, strictness=strictness, weights=weights)
         refused = far | (suspect if strictness > 1 else ~believed(suspect))
         if (refused == self.refused).all():
             return self, batch.only(~refused)
@@ -274,7 +283,7 @@ class Outliers:
         after, kept = self._refusing(batch, refused)
         if released.any():
             late = self.waiting.only(released)
-            kept = replace(kept, X=joined([late.X, kept.X]), y=joined([late.y, kept.y]))
+            kept = kept.behind(late.X, late.y, late.weights)
         last = np.arange(b) > b - WINDOW
         waiting = self.waiting.only(~released).aged(b).join(batch, refused & last)
         total = after.total - int(released.sum())
@@ -285,9 +294,13 @@ class Outliers:
         if scores.count < MIN_SCORES or not state.kernel.positive_semidefinite:
             return np.zeros(batch.X.shape[0], dtype=bool)
         found = predict_in_chunks(state, batch.X)
-        variance = np.maximum(to_host(found.variance), 0.0) + state.noise
+        # Of a row of weight w, whose noise is σ²/w, both are multiplied by w.
+        variance = np.maximum(to_host(found.variance), 0.0)
+        variance = variance if batch.doubt is None else variance + batch.doubt
+        variance = to_host(times(variance, batch.weights)) + state.noise
         with np.errstate(over="ignore"):
-            away = np.abs(to_host(targets.scaled(batch.y) - found.mean)) / np.sqrt(variance)
+            error = whitened(targets.scaled(batch.y) - found.mean, batch.weights)
+            away = np.abs(to_host(error)) / np.sqrt(variance)
         if not (away > LEAST).any():
             return np.zeros(len(away), dtype=bool)
         limit = limits(to_host(scores.reach(LEVEL, state.noise)))
@@ -296,7 +309,8 @@ class Outliers:
     def _far(self, batch: Batch, state: State, targets: TargetScaling) -> np.ndarray:
         """Return whether each target lies more than `limit` prior deviations from its prediction; (b,)."""
         # Of the prior: a precise model is easily surprised, and may be so by a change that it ought to learn.
-        prior = np.sqrt(np.abs(to_host(state.kernel.diag(batch.X)))[:, None] + state.noise[None, :])
+        noise = state.noise[None, :] / (1.0 if batch.weights is None else to_host(batch.weights)[:, None])
+        prior = np.sqrt(np.abs(to_host(state.kernel.diag(batch.X)))[:, None] + noise)
         with np.errstate(over="ignore"):
             away = np.abs(to_host(targets.scaled(batch.y) - predict_in_chunks(state, batch.X).mean))
         return np.asarray((away > float(self.limit or 0.0) * prior).any(axis=1))
@@ -321,7 +335,8 @@ class Outliers:
 
 
 def _prints(batch: Batch) -> np.ndarray:
-    return fingerprints(to_host(batch.X), to_host(batch.y))
+    weights = None if batch.weights is None else to_host(batch.weights)
+    return fingerprints(to_host(batch.X), to_host(batch.y), weights)
 
 
 def _far_among_first(table: np.ndarray, n_features: int, limit: float | str) -> np.ndarray:

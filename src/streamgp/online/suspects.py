@@ -90,16 +90,19 @@ def surprising(
     *,
     seed: tuple[int, ...],
     strictness: float = 1.0,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return which of the first rows, X (n, d) and z (n, q), an exact Gaussian process of others finds suspect; (n,).
 
     At most JUDGES of the rows `kept` (n,) judge. Among them the worst, judged by leave-one-out, leave in turn, so that
     one bad label does not make its neighbours suspect; then all other rows are predicted. Scores are compared with
-    their own quantile, whatever the noise; limits are divided by `strictness`.
+    their own quantile, whatever the noise; limits are divided by `strictness`. A row of weight w, (n,), has the noise
+    σ²/w.
     """
+    noises = np.full(len(z), noise) if weights is None else noise / weights
     judges = np.random.default_rng(list(seed)).permutation(np.flatnonzero(kept))[:JUDGES]
     while True:
-        precision = np.linalg.inv(_covariance(kernel, noise, X[judges]))
+        precision = np.linalg.inv(_covariance(kernel, noises[judges], X[judges]))
         precise = np.diagonal(precision)[:, None]
         scores = np.abs(precision @ z[judges]) / np.sqrt(
             precise
@@ -113,16 +116,16 @@ def surprising(
     others = np.setdiff1d(np.arange(len(z)), judges)
     for rows in np.array_split(others, max(1, others.size // 2000)):
         cross = kernel.block(X[rows], X[judges])
-        weights = cross @ precision
-        variance = kernel.diag(X[rows]) + noise - (weights * cross).sum(axis=1)
+        solved = cross @ precision
+        variance = kernel.diag(X[rows]) + noises[rows] - (solved * cross).sum(axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
-            error = np.abs(z[rows] - weights @ z[judges])
-        deviation = np.sqrt(np.maximum(variance, noise))[:, None]
+            error = np.abs(z[rows] - solved @ z[judges])
+        deviation = np.sqrt(np.maximum(variance, noises[rows]))[:, None]
         out[rows] = ~(error <= limit * deviation).all(axis=1)
     return _if_few(out)
 
 
-def _covariance(kernel: Kernel, noise: float, X: np.ndarray) -> np.ndarray:
+def _covariance(kernel: Kernel, noises: np.ndarray, X: np.ndarray) -> np.ndarray:
     covariance: np.ndarray = kernel.block(X)
-    covariance[np.diag_indices_from(covariance)] += noise
+    covariance[np.diag_indices_from(covariance)] += noises
     return covariance

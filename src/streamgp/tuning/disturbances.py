@@ -47,8 +47,10 @@ def likely_disturbance(
 ) -> Disturbance | None:
     """Return the disturbance of most evidence under a natural kernel; None where independent noise has more.
 
-    `numbers` (m,) are the places of the rows in the stream. O(m³) for each that is looked at.
+    `numbers` (m,) are the places of the rows in the stream; the noise of each row stays as large as the objective has
+    it. O(m³) for each that is looked at.
     """
+    own = None if objective.disturbance is None else np.sqrt(objective.disturbance.diagonal())
     kernel = natural_kernel("matern32", objective.X, objective.noise_size)
     apart = np.abs(numbers[:, None] - numbers[None, :])
     found, most = None, objective.most_evidence(kernel, NOISES)
@@ -59,6 +61,7 @@ def likely_disturbance(
         for share in SHARES:
             correlation = share * fading
             np.fill_diagonal(correlation, 1.0)
+            correlation = correlation if own is None else correlation * own[:, None] * own
             value = replace(objective, disturbance=correlation).most_evidence(kernel, NOISES)
             if value > most:
                 found, most = Disturbance(correlation, share, length), value

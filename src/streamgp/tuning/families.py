@@ -52,15 +52,19 @@ def off_centre(y: np.ndarray) -> np.ndarray:
     return np.where(np.abs(centre) > AWAY * spread(known - centre), centre, 0.0)
 
 
-def spread(values: np.ndarray) -> np.ndarray:
+def spread(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the standard deviation of each column of (n, d), safe from overflow and never zero.
 
     For a column that does not vary its size, and for a column of zeros one: any unit will do, but it must scale with
-    the data.
+    the data. `weights` (n,) are those of the rows, None for ones.
     """
     size = np.abs(values).max(axis=0)
     unit = np.where(size > 0, size, 1.0)
-    deviation = (values / unit).std(axis=0)
+    if weights is None:
+        deviation = (values / unit).std(axis=0)
+    else:
+        away = values / unit - np.average(values / unit, axis=0, weights=weights)
+        deviation = np.sqrt(np.average(away**2, axis=0, weights=weights))
     return np.where(deviation > 8 * np.finfo(values.dtype).eps, deviation, 1.0) * unit
 
 

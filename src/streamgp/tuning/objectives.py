@@ -28,7 +28,7 @@ from typing import Protocol, cast
 import numpy as np
 import scipy.linalg
 
-from .._arrays import cholesky, product, solve_lower, to_host
+from .._arrays import cholesky, inverse_from, product, solve_lower, to_host
 from ..errors import NumericalError
 from ..gp.normal_equations import NormalEquations
 from ..gp.posterior import log_density
@@ -79,7 +79,7 @@ class Objective(Protocol):
 class SampleObjective:
     """The objective `kind` of the exact GP of a sample X (m, d), y (m, q); O(m³) an evaluation.
 
-    `disturbance` (m, m) is the correlation of the noise between rows, None for independent noise.
+    `disturbance` (m, m) is the covariance of the noise between rows in units of σ², None for the identity.
     """
 
     X: np.ndarray
@@ -94,8 +94,12 @@ class SampleObjective:
 
     @property
     def noise_size(self) -> float:
-        """See Objective."""
-        return float(self.y.var(axis=0).mean())
+        """See Objective; rows of little noise count for more."""
+        own = None if self.disturbance is None else self.disturbance.diagonal()
+        if own is None or (own == 1).all():
+            return float(self.y.var(axis=0).mean())
+        centre = np.average(self.y, axis=0, weights=1.0 / own)
+        return float(np.average((self.y - centre) ** 2, axis=0, weights=1.0 / own).mean())
 
     def __call__(self, kernel: Kernel, noise: float | np.ndarray) -> Value:
         """See Objective."""
@@ -131,6 +135,7 @@ class _Fit:
 
     def __init__(self, sample: SampleObjective, kernel: Kernel, noise: float) -> None:
         self.y, self.noise, self.kernel = sample.y, noise, kernel
+        self.disturbance = sample.disturbance
         self.inverse, self.log_det = _inverse_of_sample(kernel, noise, sample.X, sample.disturbance)
         self.alpha = self.inverse @ self.y
         self.diagonal = self.inverse.diagonal()
@@ -171,9 +176,10 @@ class _Fit:
         return float(self.density.sum()), W
 
     def training_error(self) -> tuple[float, np.ndarray]:
-        """−½ of the squared residuals of the fit, which are y − Kα = σ²α."""
-        cross = (self.inverse @ self.alpha) @ self.alpha.T
-        value = -0.5 * self.noise**2 * float((self.alpha**2).sum())
+        """−½ of the squared residuals of the fit, y − Kα = σ²Rα, in units of R."""
+        left = self.alpha if self.disturbance is None else self.disturbance @ self.alpha
+        cross = (self.inverse @ left) @ self.alpha.T
+        value = -0.5 * self.noise**2 * float((left * self.alpha).sum())
         return value, 0.5 * self.noise**2 * (cross + cross.T)
 
 
@@ -182,11 +188,12 @@ def _inverse_of_sample(
 ) -> tuple[np.ndarray, float]:
     """Return (k(X, X) + σ²R)⁻¹ (m, m) and the logarithm of the determinant, NaN where it is indefinite.
 
-    R is the identity, or the correlation of a `disturbance` (m, m).
+    R is the identity, or a `disturbance` (m, m).
     """
     what = "the kernel matrix of the sample"
     if not kernel.positive_semidefinite:
-        values, V = np.linalg.eigh(kernel.block(X) + noise * np.eye(X.shape[0]))
+        R = np.eye(X.shape[0]) if disturbance is None else disturbance
+        values, V = np.linalg.eigh(kernel.block(X) + noise * R)
         if np.abs(values).min() <= 1e-14 * np.abs(values).max():
             raise NumericalError(f"{what} plus noise={noise:g} is singular")
         return (V / values) @ V.T, float(np.log(values).sum()) if values[0] > 0 else math.nan
@@ -194,11 +201,7 @@ def _inverse_of_sample(
         L = cholesky(kernel.block(X), what, noise)
     else:
         L = cholesky(kernel.block(X) + noise * disturbance, what)
-    (potri,) = scipy.linalg.get_lapack_funcs(("potri",), (L,))
-    half, info = potri(L, lower=1)
-    if info:
-        raise NumericalError(f"{what} cannot be inverted")
-    return np.tril(half) + np.tril(half, -1).T, 2.0 * float(np.log(L.diagonal()).sum())
+    return inverse_from(L, what), 2.0 * float(np.log(L.diagonal()).sum())
 
 
 # On statistics
@@ -219,7 +222,7 @@ class StatisticsObjective:
         self.gram, self.moment = to_host(statistics.gram), to_host(statistics.moment)
         self.signs, self.parts, self.kind = to_host(statistics.signature), parts, kind
         self.energy = float(np.trace(to_host(statistics.energy)))
-        self.count: float = statistics.count
+        self.count: float = statistics.rows
 
     @property
     def observations(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from ..gp.outputs import per_output
 from ..kernels import Kernel, Matern, Scaled, SquaredExponential
 from ..labels import without_gaps
+from ..row_weights import typical_weight
 from .disturbances import Disturbance, likely_disturbance
 from .families import clipped, family_of, like, natural_kernel, prior_widths
 from .objectives import SampleObjective
@@ -49,24 +50,37 @@ def tune_on_rows(
     kind: str,
     search: Search,
     numbers: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> Tuned:
     """Tune the objective `kind` of the exact GP of a sample X (m, d), y (m, q). Raises nothing: see the verdict.
 
     The evidence of several outputs is that of an amplitude and a noise for each; other objectives, and a noise that is
     given, have one noise for all. `numbers` (m,) are the places of the rows in the stream: where no kernel was given,
-    noise that lasts for some rows is tried beside independent noise.
+    noise that lasts for some rows is tried beside independent noise. A row of weight w, (m,), has the noise σ²/w.
     """
     verdict, noise = nothing_to_learn(X, y), per_output(noise, y.shape[1])
     if verdict:
         return Tuned(kernel, noise, verdict)
-    kept = _without_copies(X)
+    kept, noises = _without_copies(X), None
+    if weights is not None and (weights != 1).any():
+        # Sought is the noise of a typical row, so that where a search begins and ends does not depend on units.
+        typical = typical_weight(weights) if search.tune_noise else 1.0
+        if abs(np.log(typical)) > 1e-9:
+            same = weights / typical
+            same_noise = tune_on_rows(
+                kernel, noise / typical, X, y, kind=kind, search=search, numbers=numbers, weights=same
+            )
+            return replace(same_noise, noise=same_noise.noise * typical)
+        noises = np.diag(1.0 / weights[kept])
     X, y = X[kept], clipped(y)[kept]
     objective: OnRows
     if y.shape[1] > 1 and kind == "evidence" and search.tune_noise and kernel.positive_semidefinite:
         rest = kernel.split()[1]
-        objective = SeveralOutputs(X, y, float(np.mean((kernel if rest is None else rest).diag(X))))
+        objective = SeveralOutputs(X, y, float(np.mean((kernel if rest is None else rest).diag(X))), noises)
     else:
-        objective = SampleObjective(*_without_missing(X, y), kind)
+        rows, outputs = _without_missing(y)
+        noises = noises if noises is None else noises[np.ix_(rows, rows)]
+        objective = SampleObjective(X[rows], y[np.ix_(rows, outputs)], kind, noises)
         if len(objective.X) < min(MIN_ROWS, len(X)):
             return Tuned(kernel, noise, "kept: too many labels are missing")
     if search.families:
@@ -78,7 +92,7 @@ def tune_on_rows(
             and len(objective.X) == len(X)
         ):
             found = likely_disturbance(objective, numbers[kept])
-        return _contest(objective, kernel, noise, search, found)
+        return contest(objective, kernel, noise, search, found)
     return tune(objective, kernel, noise, search, _starts(objective, kernel, search.centre, noise, search))
 
 
@@ -99,15 +113,15 @@ def _without_copies(X: np.ndarray) -> np.ndarray:
     return number < most
 
 
-def _without_missing(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows X (m, d) and outputs y (m, q) without missing labels that leave most labels."""
+def _without_missing(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the rows and outputs of y (m, q) without missing labels that leave most labels."""
     known = ~np.isnan(y)
     if known.all():
-        return X, y
+        return np.arange(y.shape[0]), np.arange(y.shape[1])
     order = np.argsort(-known.sum(axis=0), kind="stable")
     rows = np.logical_and.accumulate(known[:, order], axis=1)  # (m, q): the first k outputs have a label
     k = int(np.argmax(rows.sum(axis=0) * (1 + np.arange(order.size)))) + 1
-    return X[rows[:, k - 1]], y[np.ix_(rows[:, k - 1], order[:k])]
+    return np.flatnonzero(rows[:, k - 1]), order[:k]
 
 
 def _starts(
@@ -140,8 +154,12 @@ class _Entrant:
     held_out: float
 
 
-def _contest(
-    objective: OnRows, kernel: Kernel, noise: np.ndarray, search: Search, disturbance: Disturbance | None
+def contest(
+    objective: OnRows,
+    kernel: Kernel,
+    noise: np.ndarray,
+    search: Search,
+    disturbance: Disturbance | None = None,
 ) -> Tuned:
     """Tune the present family, then others from there; take the best, if it is clearly better.
 
@@ -149,6 +167,7 @@ def _contest(
     what has more evidence of the two.
     """
     own, start = family_of(kernel), Tuned(kernel, noise, TAKEN)
+    taken: Disturbance | None = None
     best = _entrant(objective, own, start, search, search.steps, anew=True)
     evaluations = 0 if best is None else best.tuned.evaluations
     if disturbance is not None:
@@ -156,12 +175,11 @@ def _contest(
         other = _entrant(lasting, own, start, search, search.steps, anew=True)
         evaluations += 0 if other is None else other.tuned.evaluations
         if other is not None and (best is None or other.loss < best.loss - CLEARLY / objective.observations):
-            objective, best = lasting, other
+            objective, best, taken = lasting, other, disturbance
     land = PenalisedObjective(objective, kernel, kernel.theta)
     before = land.at(land.place(kernel.theta, noise))
     if before is None or best is None:
         return Tuned(kernel, noise, "failed: the objective is not defined here")
-    taken = disturbance if objective.disturbance is not None else None
     entrants = [best]
     for name in search.families if search.steps > FEW_STEPS else ():
         trial = None if name == own else _entrant(objective, name, best.tuned, search, TRIAL_STEPS)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,6 +78,24 @@ class Tuned:
         return None if self.amplitudes is None or self.verdict != TAKEN else self.amplitudes**-0.5
 
 
+# What this thread calls before each evaluation, if anything.
+_each = threading.local()
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+@contextmanager
+def following_steps(call: Callable[[], None]) -> Iterator[None]:
+    """Call a function before each evaluation that this thread makes; what it raises ends the search."""
+    _each.call = call
+    try:
+        yield
+    finally:
+        del _each.call
+
+
 class PenalisedObjective:
     """Objective less prior over the kernel's theta and log noise; each place is evaluated once."""
 
@@ -95,6 +116,7 @@ class PenalisedObjective:
         """Evaluate theta and log noises; None where the objective is not defined."""
         key = place.tobytes()
         if key not in self._known:
+            getattr(_each, "call", _nothing)()
             try:
                 now = self._objective(*self.hyperparameters(place))
                 defined = math.isfinite(now.value) and bool(np.isfinite(now.gradient).all())

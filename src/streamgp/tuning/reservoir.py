@@ -32,6 +32,8 @@ class Reservoir:
     numbers : (m,)
         The places of the rows in the stream.
     seen : int
+    weights : (m,)
+        Those that the rows were learned with.
     favour : float
         Accumulated −log(forgetting); raises the retention probability of new rows.
     """
@@ -42,12 +44,14 @@ class Reservoir:
     numbers: np.ndarray
     seen: int
     seed: int
+    weights: np.ndarray
     favour: float = 0.0
 
     @classmethod
     def empty(cls, n_features: int, n_outputs: int, seed: int) -> Self:
         """Return the sample of no rows."""
-        return cls(np.empty((0, n_features)), np.empty((0, n_outputs)), np.empty(0), np.empty(0), 0, seed)
+        rows, none = np.empty((0, n_features)), np.empty(0)
+        return cls(rows, np.empty((0, n_outputs)), none, none, 0, seed, none)
 
     def without(self, X: Array, y: Array) -> Self:
         """Return the sample without rows that were unlearned."""
@@ -63,8 +67,8 @@ class Reservoir:
 
     def _only(self, kept: np.ndarray) -> Self:
         """Return the sample with some of its rows."""
-        rows = self.X[kept], self.y[kept], self.keys[kept], self.numbers[kept]
-        return replace(self, X=rows[0], y=rows[1], keys=rows[2], numbers=rows[3])
+        names = ("X", "y", "keys", "numbers", "weights")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     def rescaled(self, factors: np.ndarray) -> Self:
         """Return the sample with targets multiplied by `factors` (q,)."""
@@ -106,14 +110,24 @@ class Reservoir:
             y=np.concatenate([self.y, other.y])[kept],
             keys=keys[kept],
             numbers=np.concatenate([other.seen + self.numbers, other.numbers])[kept],
+            weights=np.concatenate([self.weights, other.weights])[kept],
             seen=self.seen + other.seen,
             favour=0.0,
         )
 
-    def add(self, X: Array, y: Array, fresh: Array | None = None, *, forgetting: float = 1.0) -> Self:
+    def add(
+        self,
+        X: Array,
+        y: Array,
+        fresh: Array | None = None,
+        weights: Array | None = None,
+        *,
+        forgetting: float = 1.0,
+    ) -> Self:
         """Add rows X (b, d), y (b, q); only those with the numbers `fresh` can be kept (None: any).
 
-        The weight of all earlier rows is multiplied by `forgetting` first.
+        The weight of all earlier rows is multiplied by `forgetting` first. A row is as likely to be kept whatever its
+        own weight (b,) is: that tells how noisy its target is.
         """
         b, favour = X.shape[0], self.favour - math.log(forgetting)
         keys = _keys(self.seed, self.seen, b) - favour
@@ -127,6 +141,7 @@ class Reservoir:
         keys = np.concatenate([self.keys, keys[chosen]])
         rows, targets = (to_host(xp.take(v, at, axis=0)).astype(np.float64) for v in (X, y))
         rows = np.concatenate([self.X, rows])
+        own = np.ones(b) if weights is None else to_host(weights)
         kept = np.sort(np.argsort(keys, kind="stable")[:SAMPLE])
         return replace(
             self,
@@ -134,6 +149,7 @@ class Reservoir:
             y=np.concatenate([self.y, targets])[kept],
             keys=keys[kept],
             numbers=np.concatenate([self.numbers, self.seen + chosen])[kept],
+            weights=np.concatenate([self.weights, own[chosen]])[kept],
             seen=self.seen + b,
             favour=favour,
         )

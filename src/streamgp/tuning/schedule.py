@@ -59,7 +59,7 @@ class Schedule:
     outcome : Outcome or None
         Of the tuning at the last batch; None where there was none.
     seconds : float
-        All the time that was spent tuning.
+        All the time that tunings held the stream up for.
     """
 
     centre: np.ndarray
@@ -100,14 +100,12 @@ class Schedule:
         """Return the schedule at the next batch."""
         return replace(self, known=forgetting * self.known, outcome=None)
 
-    def after(self, tuned: Tuned, rows_seen: int, known: float, seconds: float) -> Self:
-        """Return the schedule after a tuning that knew so many effective rows."""
+    def asked(self, rows_seen: int, known: float) -> Self:
+        """Return the schedule with a tuning on what is known now: so many rows, of which so many count."""
+        return replace(self, tuned_at=rows_seen, known=known)
+
+    def after(self, tuned: Tuned, rows_seen: int, seconds: float) -> Self:
+        """Return the schedule after a tuning was taken, or refused, which held the stream up for so many seconds."""
         values = (tuned.before, tuned.after, tuned.evaluations)
-        return replace(
-            self,
-            tunings=self.tunings + 1,
-            tuned_at=rows_seen,
-            known=known,
-            outcome=Outcome(rows_seen, tuned.verdict, *values, seconds),
-            seconds=self.seconds + seconds,
-        )
+        outcome = Outcome(rows_seen, tuned.verdict, *values, seconds)
+        return replace(self, tunings=self.tunings + 1, outcome=outcome, seconds=self.seconds + seconds)

@@ -53,7 +53,7 @@ class SeveralOutputs:
     prior : float
         The mean of k(x, x), in which noises are measured.
     disturbance : (m, m) or None
-        The correlation of the noise between rows; None for independent noise.
+        The covariance of the noise between rows in units of σ²; None for the identity.
     """
 
     X: np.ndarray

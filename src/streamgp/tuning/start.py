@@ -10,6 +10,7 @@ from .._arrays import Array, to_host
 from ..kernels import Affine, Kernel, Scaled, Sum, dictionary
 from ..methods.factory import check_kernel_for
 from ..parameters import Settings, given_kernel
+from ..row_weights import typical_weight
 from .families import TREND_SHARE, clipped, families_of, natural_kernel, spread
 
 # Fewer rows are not tuned on. Set in version 0.1; other values were not compared.
@@ -49,24 +50,36 @@ def start(
     trend: bool = True,
     few: bool = False,
     fixed: bool = False,
+    weights: np.ndarray | None = None,
 ) -> Start:
     """Choose what was not given from the first rows, X (n, d) and y (n, q), so that units do not matter.
 
     A kernel that is given is taken as it is: targets are then neither moved nor scaled, and white noise in
     the kernel is noise. Without one, the targets' mean is taken off and the kernel is the `natural_kernel` of the
     family that is named, with a trend if wanted. `few`: so few rows that they are not tuned on; see `from_few`.
-    `fixed`: a kernel that is given will not be tuned either.
+    `fixed`: a kernel that is given will not be tuned either. The noise is that of a row of weight one; it is
+    estimated as that of a row of typical `weights` (n,).
     """
+    typical = typical_weight(weights)
+    relative = None if weights is None else weights / typical
     n_outputs = y.shape[1]
-    offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y)
+    offset, scale, deviation = np.zeros(n_outputs), np.ones(n_outputs), spread(y, relative)
     if kernel is not None:
         if noise is None:
-            noise = 0.0 if kernel.nugget else NOISE_SHARE * float((deviation**2).mean())
+            noise = 0.0 if kernel.nugget else typical * NOISE_SHARE * float((deviation**2).mean())
         given = Start(offset, scale, kernel.without_nugget(), noise + kernel.nugget)
         if not few:
             return given
-        return noise_from_few(X, y, given) if fixed else from_few(X, y, given, centred=False)
-    offset = y[0] + (y - y[0]).mean(axis=0)
+        given = replace(given, noise=given.noise / typical)
+        found = (
+            noise_from_few(X, y, given, relative)
+            if fixed
+            else from_few(X, y, given, centred=False, weights=relative)
+        )
+        return replace(found, noise=found.noise * typical)
+    offset = y[0] + (
+        (y - y[0]).mean(axis=0) if relative is None else np.average(y - y[0], axis=0, weights=relative)
+    )
     variance = 1.0 if noise is None else float((deviation**2).mean())
     if family == "dictionary":
         chosen: Kernel = _scaled(dictionary(spread(clipped(X)) * X.shape[1] ** 0.5), variance)
@@ -74,22 +87,25 @@ def start(
         chosen = natural_kernel(family, X, variance, trend=trend and not few)
     if noise is not None:
         return Start(offset, scale, chosen, noise)
-    begun = Start(offset, deviation, chosen, NOISE_SHARE)
-    return from_few(X, y, begun, centred=True) if few else begun
+    found = Start(offset, deviation, chosen, NOISE_SHARE)
+    found = from_few(X, y, found, centred=True, weights=relative) if few else found
+    return replace(found, noise=found.noise * typical)
 
 
 def _scaled(kernel: Kernel, factor: float) -> Kernel:
     return kernel.with_amounts(factor * kernel.amounts) if isinstance(kernel, Affine) else factor * kernel
 
 
-def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> Start:
+def from_few(
+    X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool, weights: np.ndarray | None = None
+) -> Start:
     """Estimate amplitude and noise from a few rows, X (n, d) and y (n, q), for nominal coverage; O(n³).
 
     For covariances v[(1 − ρ)C + ρI], C the correlation of `begun`, the likelihood of each share ρ of SHARES is
     taken with v, and the mean where the targets are `centred`, integrated out (flat priors on log v and the mean).
     ρ is its posterior mean, v the estimate from the residuals, raised by 1/n for the mean that is not known.
     Predictions are then distributed as Student's t with n − 1 degrees of freedom. Targets that do not vary tell
-    nothing, and for an indefinite kernel nothing can be estimated.
+    nothing, and for an indefinite kernel nothing can be estimated. The noise of a row of weight w, (n,), is ρ/w.
 
     References: Rasmussen & Williams (2006), section 2.7; Shah, Wilson & Ghahramani, Student-t processes (2014).
     """
@@ -97,8 +113,12 @@ def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> St
     varying = (y != y[0]).any(axis=0)
     if n < 2 or not begun.kernel.positive_semidefinite or not prior > 0 or not varying.any():
         return begun
-    values, V = np.linalg.eigh(begun.kernel.block(X) / prior)
-    z, ones = V.T @ ((y - begun.offset) / begun.scale)[:, varying], V.sum(axis=0)
+    root = np.ones(n) if weights is None else np.sqrt(weights)
+    values, V = np.linalg.eigh(begun.kernel.block(X) / prior * root[:, None] * root)
+    z, ones = (
+        V.T @ (root[:, None] * ((y - begun.offset) / begun.scale)[:, varying]),
+        (V * root[:, None]).sum(axis=0),
+    )
     size = float(np.abs(z).max())
     z = z / size  # so that no square leaves the range of numbers
     spectra = (1.0 - SHARES[:, None]) * np.maximum(values, 0.0) + SHARES[:, None]  # (s, n)
@@ -116,14 +136,15 @@ def from_few(X: np.ndarray, y: np.ndarray, begun: Start, *, centred: bool) -> St
     return Start(offset, begun.scale, kernel, variance * share)
 
 
-def noise_from_few(X: np.ndarray, y: np.ndarray, begun: Start) -> Start:
+def noise_from_few(X: np.ndarray, y: np.ndarray, begun: Start, weights: np.ndarray | None = None) -> Start:
     """Estimate the noise alone from a few rows, X (n, d) and y (n, q), for a kernel that stays as it is; O(n³)."""
     with np.errstate(over="ignore", under="ignore"):
         size = float((y**2).mean())
     if not begun.kernel.positive_semidefinite or not 0 < size < np.inf:
         return begun
-    values, V = np.linalg.eigh(begun.kernel.block(X) / size)
-    z, noises = V.T @ (y / size**0.5), np.geomspace(1e-4, 10.0, 16)
+    root = np.ones(len(X)) if weights is None else np.sqrt(weights)
+    values, V = np.linalg.eigh(begun.kernel.block(X) / size * root[:, None] * root)
+    z, noises = V.T @ (root[:, None] * (y / size**0.5)), np.geomspace(1e-4, 10.0, 16)
     spectra = np.maximum(values, 0.0) + noises[:, None]  # (s, n)
     left = _residuals(z, V.sum(axis=0), spectra, centred=False)[1]
     likelihood = -0.5 * (z.shape[1] * np.log(spectra).sum(axis=1) + left.sum(axis=1))
@@ -147,7 +168,7 @@ def _residuals(
     return means, (away**2 / spectra[:, :, None]).sum(axis=1)
 
 
-def start_of(settings: Settings, X: Array, y: Array) -> tuple[Start, bool]:
+def start_of(settings: Settings, X: Array, y: Array, weights: Array | None = None) -> tuple[Start, bool]:
     """Return where a stream starts, and whether its rows X (n, d), y (n, q) are too few to tune on."""
     kernel = given_kernel(settings, X.shape[1])
     noise = None if settings.noise == "auto" else float(settings.noise)
@@ -166,6 +187,7 @@ def start_of(settings: Settings, X: Array, y: Array) -> tuple[Start, bool]:
         trend=X.shape[1] <= TREND_SHARE * settings.most_features,
         few=few,
         fixed=settings.tune == "none",
+        weights=None if weights is None else to_host(weights),
     )
     if settings.tune != "none":
         found = replace(found, kernel=with_amplitude(found.kernel))

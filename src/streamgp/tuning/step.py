@@ -12,7 +12,7 @@ from ..errors import NumericalError
 from ..kernels import Kernel
 from ..methods import State
 from .objectives import StatisticsObjective
-from .on_rows import nothing_to_learn, tune_on_rows
+from .on_rows import nothing_to_learn
 from .optimise import TAKEN, Search, Tuned, tune
 from .reservoir import Reservoir
 
@@ -20,16 +20,11 @@ from .reservoir import Reservoir
 Change: TypeAlias = Callable[[Kernel, np.ndarray], State]
 
 
-def tune_on_sample(
-    state: State, sample: Reservoir, kind: str, search: Search, change: Change
-) -> tuple[State, Tuned]:
-    """Tune on the exact GP of a sample; return the state after it and the verdict. Raises nothing.
+def with_tuned(state: State, tuned: Tuned, change: Change) -> tuple[State, Tuned]:
+    """Return the state with hyperparameters that were found, and the verdict. Raises nothing.
 
     The state has the targets that `Tuned.factors` says.
     """
-    tuned = tune_on_rows(
-        state.kernel, state.noise, sample.X, sample.y, kind=kind, search=search, numbers=sample.numbers
-    )
     if tuned.verdict != TAKEN:
         return state, tuned
     try:

@@ -40,9 +40,9 @@ def test_standard_input_that_is_an_output_too_is_refused(tmp_path):
         (["t.csv", "--target", "y", "--output", "x.csv", "--save", "x.csv"], 2, "same file"),
         (["t.csv", "--target", "y", "--checkpoint", "no/such/c.gp"], 2, "no folder"),
         (["t.csv", "--target", "y", "--report", "no/such/r.html"], 2, "no folder"),
-        (["std.csv", "--target", "y,y_std", "--output", "o.csv"], 2, "two columns called y_std"),
+        (["std.csv", "--target", "y", "--keep", "y_std", "--output", "o.csv"], 2, "two columns called y_std"),
         (["t.csv.gz", "--target", "y", "--format", "csv"], 1, "gzip"),
-        (["t.csv", "--target", "y", "--output", "o.xlsx"], 2, ".csv or .parquet"),
+        (["t.csv", "--target", "y", "--output", "o.xlsx"], 2, ".csv, .jsonl or .parquet"),
         (["t.csv", "--target", "y", "--on-error", "quarantine"], 2, "given together"),
         (["t.csv", "--target", "y", "--resume"], 2, "--checkpoint"),
         (["t.csv", "--target", "y", "--rank", "0"], 2, "rank"),
@@ -53,7 +53,10 @@ def test_standard_input_that_is_an_output_too_is_refused(tmp_path):
         (["t.csv", "--target", "y", "--delimiter", ",,"], 2, "one character"),
         (["broken.parquet", "--target", "y"], 1, "Parquet"),
         (["text.parquet", "--target", "y"], 1, "does not hold numbers"),
-        (["twice.csv", "--target", "y"], 1, "more than once"),
+        (["t.csv", "--target", "y", "--columns", "a,a,b,y"], 1, "more than once"),
+        (["t.csv", "--target", "y", "--delimiter", ",", "--decimal", ","], 2, "both be a comma"),
+        (["t.csv", "--target", "y", "--encoding", "utf-16"], 2, "iconv"),
+        (["t.csv", "--target", "y", "--encoding", "klingon"], 2, "latin-1"),
     ],
 )
 def test_wrong_options_and_inputs_give_one_line_and_the_right_status(
@@ -65,7 +68,6 @@ def test_wrong_options_and_inputs_give_one_line_and_the_right_status(
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
     (tmp_path / "std.csv").write_text("a,y,y_std\n1,2,3\n")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
-    (tmp_path / "twice.csv").write_text("a,a,y\n1,2,3\n")
     pd.DataFrame({"a": ["x"], "y": [1.0]}).to_parquet(tmp_path / "text.parquet")
     outcome = run(*arguments)
     assert outcome.exit_code == code, outcome.output

@@ -19,7 +19,7 @@ def test_predict_matches_columns_by_name_and_learns_nothing(tmp_path):
     assert outcome.exit_code == 0, outcome.output
     mean, _low, high = streamgp.load(tmp_path / "m.gp").predict(X, return_interval=0.9)
     got = pd.read_csv(tmp_path / "o.csv")
-    np.testing.assert_allclose(got["y"], mean, rtol=1e-9)
+    np.testing.assert_allclose(got["y_mean"], mean, rtol=1e-9)
     np.testing.assert_allclose(got["y_high"], high, rtol=1e-9)
     assert (tmp_path / "m.gp").read_bytes() == before
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
@@ -47,6 +47,6 @@ def test_a_model_from_python_keeps_its_names_in_the_shell(tmp_path):
     frame.assign(wear=y).to_csv(tmp_path / "t.csv", index=False)
     with process("predict", tmp_path / "m.gp", tmp_path / "t.csv") as child:
         out, said = child.communicate()
-    assert out.startswith(b"line,wear,wear_std,wear_low,wear_high\n")
+    assert out.startswith(b"line,wear_measured,wear_mean,wear_std,wear_low,wear_high\n")
     assert b"wear" in said
     assert b"Warning" not in said

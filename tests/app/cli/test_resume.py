@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import time
 
 import numpy as np
@@ -134,3 +135,18 @@ def test_files_that_a_killed_process_left_are_removed(tmp_path):
         == 0
     )
     assert not (tmp_path / ".c.gp.123.tmp").exists()
+
+
+def test_a_stream_that_is_slow_is_saved_after_some_seconds(tmp_path):
+    write_csv(tmp_path / "t.csv", 60)
+    command = ("run", "-", "--target", "y", "--rank", 20, "--checkpoint", tmp_path / "c.gp", "--max-wait", 50)
+    with process(*command, "--seconds", 0.3, stdin=subprocess.PIPE) as child:
+        child.stdin.write((tmp_path / "t.csv").read_bytes())
+        child.stdin.flush()
+        for _ in range(600):
+            if (tmp_path / "c.gp").exists():
+                break
+            time.sleep(0.05)
+        assert streamgp.load(tmp_path / "c.gp").n_samples_seen_ == 60
+        child.stdin.close()
+        assert child.wait() == 0

@@ -17,7 +17,9 @@ def test_naming_the_features_equals_ignoring_the_other_columns(tmp_path):
         assert outcome.exit_code == 0, outcome.output
         outs.append(out.read_text())
     assert outs[0] == outs[1]
-    assert outs[0].startswith("line,u,u_std,u_low,u_high,v,v_std,v_low,v_high\n")
+    assert outs[0].startswith(
+        "line,u_measured,u_mean,u_std,u_low,u_high,v_measured,v_mean,v_std,v_low,v_high\n"
+    )
 
 
 @pytest.mark.parametrize("text", ["1.5,2.5,3.5,4.5\n2,3,4,5\n", ""])

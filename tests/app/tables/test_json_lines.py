@@ -8,7 +8,7 @@ import pandas as pd
 from app.helpers import random_rows, run, write_csv
 
 
-def test_bad_json_and_nulls_in_parquet_are_bad_rows(tmp_path):
+def test_bad_json_is_bad_rows_and_nulls_are_missing_values(tmp_path):
     X, y = random_rows(200)
     lines = [json.dumps({"a": x[0], "b": x[1], "y": t}) for x, t in zip(X.tolist(), y.tolist(), strict=True)]
     lines[30:36] = [
@@ -19,7 +19,8 @@ def test_bad_json_and_nulls_in_parquet_are_bad_rows(tmp_path):
     lines[41] = f'{{"a": {10**400}, "b": 1, "y": 1}}'
     (tmp_path / "t.jsonl").write_text("\n".join(lines))
     outcome = run(tmp_path / "t.jsonl", "--target", "y", "--rank", 30, "--on-error", "skip")
-    assert "7 bad rows" in outcome.output, outcome.output
+    assert "5 bad rows" in outcome.output, outcome.output
+    assert "missing values in 195 rows: a 2, y 1" in outcome.output
     assert "1 rows without a label" in outcome.output
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
     frame.loc[3, "a"] = None
@@ -27,8 +28,8 @@ def test_bad_json_and_nulls_in_parquet_are_bad_rows(tmp_path):
     frame.loc[5, "b"] = np.inf
     frame.to_parquet(tmp_path / "t.parquet")
     outcome = run(tmp_path / "t.parquet", "--target", "y", "--rank", 30, "--on-error", "skip")
-    assert "2 bad rows" in outcome.output, outcome.output
-    assert "line 4: a is missing" in outcome.output
+    assert "1 bad rows" in outcome.output, outcome.output
+    assert "missing values in 199 rows: a 1, y 1" in outcome.output
 
 
 def test_json_rows_may_lack_the_label_at_first_and_csv_numbers_are_ascii_without_underscores(tmp_path):

@@ -104,3 +104,33 @@ def test_blank_lines_at_the_beginning_count_in_line_numbers(tmp_path, kind):
         assert outcome.exit_code == 0, outcome.output
     assert [int(r["line"]) for r in read_rows(out)] == list(range(8, 68))
     assert streamgp.load(tmp_path / "c.gp").n_samples_seen_ == 60
+
+
+@pytest.mark.parametrize(("wait", "most"), [(60, 25), (100_000, 100)])
+def test_rows_of_a_pipe_that_never_rests_are_passed_on_in_time(wait, most):
+    """A row every 10 ms: no second of silence, and a batch of 100 would take one."""
+    import threading
+    import time
+
+    from streamgp.app.tables import ReadOptions, open_table
+
+    end, begin = os.pipe()
+
+    def send():
+        with os.fdopen(begin, "w") as pipe:
+            pipe.write("a,y\n")
+            for i in range(120):
+                pipe.write(f"{i},1\n")
+                pipe.flush()
+                time.sleep(0.01)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    options = ReadOptions(format="csv", max_wait=wait / 1000)
+    sizes = [len(rows.y) for rows in open_table(f"/dev/fd/{end}", options).batches("a", "y", 100)]
+    sender.join()
+    os.close(end)
+    assert sum(sizes) == 120
+    # 60 ms hold about 6 rows; a loaded machine may be late by a few, not by a second.
+    assert max(sizes) <= most
+    assert (len(sizes) > 4) == (wait == 60)

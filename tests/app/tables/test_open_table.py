@@ -20,9 +20,9 @@ def test_every_format_gives_the_predictions_of_the_library(tmp_path):
         outcome = run(path, "--target", "y", "--batch", 80, "--rank", 40, "--seed", 3, "--output", out)
         assert outcome.exit_code == 0, outcome.output
         got = read_rows(out)
-        assert [row["y"] for row in got[:80]] == [""] * 80
-        np.testing.assert_array_equal([float(r["y"]) for r in got[80:]], np.concatenate(expected))
+        assert [row["y_mean"] for row in got[:80]] == [""] * 80
+        np.testing.assert_array_equal([float(r["y_mean"]) for r in got[80:]], np.concatenate(expected))
         first = 2 if path.suffix in (".csv", ".tsv") else 1
         assert [int(r["line"]) for r in got] == list(range(first, first + 300))
-        low, mean, high = (np.array([float(r[k]) for r in got[80:]]) for k in ("y_low", "y", "y_high"))
+        low, mean, high = (np.array([float(r[k]) for r in got[80:]]) for k in ("y_low", "y_mean", "y_high"))
         assert ((low < mean) & (mean < high)).all()

@@ -32,8 +32,9 @@ def test_the_counts_of_pivoted_do_not_depend_on_the_past():
     costs = []
     for before in (2000, 6000):
         X, y = counts.scaled_arm(before + 800)
-        # Looks whether the past still holds come now and then: without them.
-        gp = StreamingGPRegressor(rank=60, tune="none", forgetting=1.0, random_state=0)
+        # Looks whether the past still holds come now and then, and neighbours are asked for some rows: without both.
+        given = {"forgetting": 1.0, "members": ("gp",)}
+        gp = StreamingGPRegressor(rank=60, tune="none", random_state=0, **given)
         for i in range(0, before, 100):
             gp.partial_fit(X[i : i + 100], y[i : i + 100])
         with counts.counting() as seen:

@@ -1,4 +1,4 @@
-"""The command line: ``streamgp run | predict | info | demo``."""
+"""The command line: ``streamgp run | serve | predict | info | export | demo``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import click
 
 from ... import __version__
 from .demo import demo
+from .export import export
 from .info import info
 from .predict import predict
 from .run import run
+from .serve import serve
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,5 +19,5 @@ def main() -> None:
     """Gaussian process regression for data streams."""
 
 
-for _command in (run, predict, info, demo):
+for _command in (run, serve, predict, info, export, demo):
     main.add_command(_command)

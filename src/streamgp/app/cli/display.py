@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,14 +12,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..report import score_cells
+from ..report import score_head, score_rows
 from ..session import Session
 from ..tables import Reader
 
 # Seconds between two updates of the live line.
 _REFRESH = 0.1
-# Column names that a message lists before it only counts them.
-_MOST_NAMES = 20
 
 
 @contextmanager
@@ -73,6 +71,12 @@ def print_summary(
             console.print(f"  line {row.line}: {row.reason}", markup=False, highlight=False)
         if tally.rejected > len(session.first_bad):
             console.print("  …")
+    late = () if session.late is None else session.late.lines()
+    for line in (*session.sensors.lines(), *late, *session.notes):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if session.alarms is not None:
+        count = session.alarms.count
+        console.print("no alarm raised" if not count else f"{count:,} alarm{'s' * (count > 1)} raised")
     files = {"output": session.writer and session.writer.path, "quarantine": session.quarantine.path}
     for name, path in {**files, **(written or {})}.items():
         if path not in (None, "-"):
@@ -82,14 +86,9 @@ def print_summary(
 def _score_table(session: Session, source: str) -> Table:
     tally = session.tally
     table = Table(title=escape(f"{source}: {tally.rows:,} rows, {tally.learned:,} learned"))
-    for name in ("target", "RMSE", "RMSE / spread", "NLPD", f"in {session.level:.0%}"):
-        table.add_column(name, justify="left" if name == "target" else "right")
+    for i, name in enumerate(score_head(session.level)):
+        table.add_column(name, justify="left" if i < 2 else "right")
     for j, target in enumerate(session.targets):
-        table.add_row(escape(target), *(score_cells(tally, j) or ["–"] * 4))
+        for row in score_rows(tally, j, target):
+            table.add_row(*map(escape, row))
     return table
-
-
-def first_names(names: Sequence[str]) -> str:
-    """Return the names with commas, cut short after the first ones."""
-    shown = ", ".join(names[:_MOST_NAMES])
-    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")

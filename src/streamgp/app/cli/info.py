@@ -12,10 +12,9 @@ from rich.table import Table
 
 from ...regressor import load_with_more
 from ..report import noise_text, short_kernel
-from ..session import interval_factor
-from .display import first_names
+from ..roles import first_names
+from .models import feature_names, target_names
 from .options import FILE, errors_as_messages
-from .predict import feature_names, target_names
 
 
 @click.command()
@@ -25,7 +24,7 @@ def info(model: Path) -> None:
     console = Console()
     with errors_as_messages():
         gp, more = load_with_more(model)
-    factors = ", ".join(f"{factor:.2f}" for factor in np.ravel(interval_factor(gp, 0.9)))
+    factors = ", ".join(f"{factor:.2f}" for factor in np.ravel(gp.interval_factor(0.9)))
     lines = {
         "file": f"{model}, {model.stat().st_size:,} bytes",
         "method": f"{gp.method}, rank {gp.rank_}" + ("" if gp.rank == "auto" else f" of at most {gp.rank}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import stat
@@ -14,12 +15,15 @@ from typing import Any
 import click
 
 from ...errors import ParameterError, StreamGPError
+from ...kernels import FAMILIES
+from ...parameters import METHODS
+from ..brokers import is_address, parse_address
 from ..outputs import Quarantine
 from ..tables import ReadOptions
 
 
 class Names(click.ParamType):  # type: ignore[type-arg]
-    """Names separated by commas."""
+    """Names separated by commas; a name that holds one is quoted."""
 
     name = "name[,name]"
 
@@ -29,7 +33,41 @@ class Names(click.ParamType):  # type: ignore[type-arg]
         """Return the names as a tuple."""
         if isinstance(value, tuple):
             return value
-        return tuple(part.strip() for part in str(value).split(",") if part.strip())
+        rows = list(csv.reader([str(value)], skipinitialspace=True))
+        return tuple(part.strip() for part in (rows[0] if rows else []) if part.strip())
+
+
+class Lags(click.ParamType):  # type: ignore[type-arg]
+    """Whole numbers of 1 or more, separated by commas."""
+
+    name = "lag[,lag]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Return the numbers as a tuple."""
+        if isinstance(value, tuple):
+            return value
+        parts = str(value).split(",")
+        number: Any = click.IntRange(1)
+        return tuple(int(number.convert(part.strip(), param, ctx)) for part in parts if part.strip())
+
+
+class LagsOf(click.ParamType):  # type: ignore[type-arg]
+    """Names and lags, each separated by commas, with a colon between; the lags may be left out."""
+
+    name = "name[,name][:lag[,lag]]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Return the names and the lags."""
+        if isinstance(value, tuple):
+            return value
+        names, colon, lags = str(value).rpartition(":")
+        if not colon or not lags.replace(",", "").replace(" ", "").isdigit():
+            names, lags = str(value), ""
+        return Names().convert(names, param, ctx), Lags().convert(lags, param, ctx)
 
 
 class Rank(click.ParamType):  # type: ignore[type-arg]
@@ -94,6 +132,46 @@ def join_names(
 
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+MODEL_OPTIONS = [
+    click.option(
+        "--method", default="pivoted", show_default=True, type=click.Choice(METHODS),
+        help="Method of the Gaussian process.",
+    ),
+    click.option(
+        "--rank", default=500, show_default=True, type=Rank(),
+        help="Number of features (for pivoted: inducing points) of the model, or auto.",
+    ),
+    click.option(
+        "--kernel", default="auto", show_default=True, type=click.Choice(("auto", *FAMILIES)),
+        help="Kernel family; auto chooses it on the stream. Its hyperparameters are tuned as the stream grows.",
+    ),
+    click.option(
+        "--forgetting", default="auto", show_default=True, type=Share(),
+        help="Factor on the weight of the past at each batch, above 0 and at most 1; auto forgets what the last rows "
+        "contradict.",
+    ),
+    click.option(
+        "--target-transform", type=click.Choice(("log", "sqrt", "logit", "auto")),
+        help="What is learned in the place of the target: log or sqrt for targets of 0 or more, logit for shares "
+        "between 0 and 1; auto chooses from the first rows. Predictions stay in the target's units.",
+    ),
+    click.option(
+        "--memory-rows", type=click.FloatRange(1), callback=refuse_nan,
+        help="Rows after which the weight of a row is 1/e, instead of --forgetting and whatever --batch.",
+    ),
+    click.option(
+        "--guard", default="auto", show_default=True, type=Guard(),
+        help="Rows not to learn: auto, those that errors so far do not explain, unless many follow; a number, those so "
+        "many standard deviations off; none, no row.",
+    ),
+    click.option(
+        "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of all random choices.",
+    ),
+]  # fmt: skip
+LEVEL_OPTION = click.option(
+    "--level", default=0.9, show_default=True, type=click.FloatRange(0.001, 0.9999), callback=refuse_nan,
+    help="Probability of the intervals.",
+)  # fmt: skip
 INPUT_OPTIONS = [
     click.option(
         "--format", "format_", type=click.Choice(("csv", "jsonl", "parquet")),
@@ -103,15 +181,29 @@ INPUT_OPTIONS = [
     click.option("--columns", type=Names(), help="Names of the columns, if the first line does not hold them."),
     click.option("--no-header", is_flag=True, help="The first line is a row; call the columns 1, 2, 3, …"),
     click.option(
+        "--missing", type=Names(), multiple=True, callback=join_names,
+        help="Values that mean that there is none, such as -200 or n/a, beside an empty cell, NA, NaN and null.",
+    ),
+    click.option(
+        "--decimal", type=click.Choice((".", ",")), default=".", show_default=True,
+        help="Decimal sign of numbers in CSV.",
+    ),
+    click.option(
+        "--encoding", default="utf-8", show_default=True, help="Encoding of text, such as latin-1 or cp1252."
+    ),
+    click.option(
         "--on-error", type=click.Choice(("fail", "skip", "quarantine")), default="fail", show_default=True,
         help="What to do with a bad row: stop, leave it out, or write it to the --quarantine file.",
     ),
     click.option("--quarantine", type=FILE, help="File for bad rows: JSON lines with line, reason and row."),
-    click.option("--output", help="File for predictions, ending in .csv or .parquet; - for standard output."),
     click.option(
-        "--level", default=0.9, show_default=True, type=click.FloatRange(0.001, 0.9999), callback=refuse_nan,
-        help="Probability of the intervals.",
+        "--output", help="File for predictions, ending in .csv, .jsonl or .parquet; - for CSV on standard output."
     ),
+    click.option(
+        "--keep", type=Names(), multiple=True, callback=join_names,
+        help="Columns, such as a time stamp or a key, to be written beside the predictions.",
+    ),
+    LEVEL_OPTION,
 ]  # fmt: skip
 
 
@@ -133,6 +225,10 @@ def read_options(options: dict[str, Any], **more: Any) -> ReadOptions:
         "delimiter": options["delimiter"],
         "header": not options["no_header"],
         "columns": options["columns"],
+        "missing": options["missing"],
+        "decimal": options["decimal"],
+        "encoding": options["encoding"],
+        "max_wait": (options.get("max_wait") or 1000.0) / 1000.0,
     }
     return ReadOptions(**{**given, **more})
 
@@ -144,6 +240,13 @@ def open_quarantine(options: dict[str, Any], size: int = 0) -> Quarantine:
 
 def check_options(options: dict[str, Any], source: str, model: Path | None = None) -> None:
     """Raise UsageError for options that do not fit together, before anything is opened."""
+    for text in (source, options["output"] or ""):
+        if "://" in text and not is_address(text):
+            scheme = text.partition("://")[0]
+            raise click.UsageError(
+                f"{scheme}:// is not known; the address of a broker is mqtt://host/topic or redis://host/stream, and "
+                "for others a small program can write lines to standard input (see 'Brokers' in the documentation)"
+            )
     _check_files(options, source, model)
     if (options["on_error"] == "quarantine") != (options["quarantine"] is not None):
         raise click.UsageError("--on-error quarantine and --quarantine FILE must be given together")
@@ -152,13 +255,21 @@ def check_options(options: dict[str, Any], source: str, model: Path | None = Non
     if options.get("replay") and not options["resume"]:
         raise click.UsageError("--replay needs --resume")
     output = options["output"]
-    if output not in (None, "-") and Path(output).suffix.lower() not in (".csv", ".parquet"):
-        raise click.UsageError(f"--output {output} must end in .csv or .parquet, or be - for standard output")
+    is_file = output not in (None, "-") and not is_address(output)
+    if is_file and Path(output).suffix.lower() not in (".csv", ".jsonl", ".ndjson", ".parquet"):
+        raise click.UsageError(
+            f"--output {output} must end in .csv, .jsonl or .parquet, be - for CSV on standard output, or the address "
+            "of a broker (mqtt://host/topic, redis://host/stream)"
+        )
     if options.get("checkpoint") and output and output.lower().endswith(".parquet"):
-        raise click.UsageError("Parquet output cannot be resumed; use a CSV --output with --checkpoint")
+        raise click.UsageError(
+            "Parquet output cannot be resumed; use CSV or JSON lines as --output with --checkpoint"
+        )
     delimiter = options["delimiter"]
     if delimiter is not None and len(delimiter) != 1:
         raise click.UsageError(f"--delimiter {delimiter!r} must be one character")
+    if delimiter == "," == options["decimal"]:
+        raise click.UsageError("--delimiter and --decimal cannot both be a comma")
     if options.get("report_path"):
         if options["report_path"].suffix.lower() not in (".html", ".htm"):
             raise click.UsageError(f"--report {options['report_path']} must end in .html")
@@ -174,21 +285,31 @@ def _check_files(options: dict[str, Any], source: str, model: Path | None) -> No
         flag: str(options[name])
         for flag, name in (
             ("--output", "output"), ("--quarantine", "quarantine"), ("--checkpoint", "checkpoint"),
-            ("--save", "model_path"), ("--report", "report_path"),
+            ("--save", "model_path"), ("--start-from", "start_from"), ("--report", "report_path"),
         )
         if options.get(name) is not None
     }  # fmt: skip
+    addresses = [parse_address(text) for text in named.values() if is_address(text)]
+    if len(addresses) == 2 and str(addresses[0]) == str(addresses[1]):
+        raise click.UsageError(
+            f"INPUT and --output are the same, {addresses[0]}; predictions would be read as rows"
+        )
+    named = {flag: text for flag, text in named.items() if not is_address(text)}
     if model is not None:
         named["MODEL"] = str(model)
     real = {flag: os.path.realpath(path) for flag, path in named.items() if path != "-"}
     for flag, path in real.items():
         for other, other_path in real.items():
-            if other < flag and _same_file(path, other_path):
+            # Yesterday's model may be replaced by today's: it is read first, and replaced as a whole.
+            replaced = {flag, other} == {"--start-from", "--save"}
+            if other < flag and not replaced and _same_file(path, other_path):
                 raise click.UsageError(
                     f"{flag} and {other} are the same file, {named[flag]}, which would be overwritten; name another"
                 )
         folder = Path(path).parent
-        if flag not in ("INPUT", "MODEL") and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        if flag not in ("INPUT", "MODEL", "--start-from") and not (
+            folder.is_dir() and os.access(folder, os.W_OK)
+        ):
             raise click.UsageError(
                 f"{flag} {named[flag]} cannot be written: there is no folder {folder} to write in"
             )

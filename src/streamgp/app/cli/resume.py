@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ... import checkpoint
+from ...columns import StreamColumns
 from ...errors import DataError, ParameterError
 from ...regressor import StreamingGPRegressor, load_with_more
-from ..outputs import open_writer
+from ..baselines import Baselines
+from ..brokers import MessageLines, is_address, without_password
+from ..late import LateLabels
+from ..roles import FLAGS, Roles, check_lags, first_names, roles_of
+from ..sensors import Sensors
 from ..session import Session
-from ..tables import Position, Reader, TableRows, open_table
+from ..tables import Position, Reader, TableRows
 from ..tally import Tally
-from .display import first_names
+from ..trace import Trace
+from .alarming import alarms_of
+from .ends import open_input, open_output
+from .models import LEARNED_WITH, RUNNING, check_learned_with, continued, is_given, with_saved
 from .options import open_quarantine, read_options
 from .signals import Stop
 
 # Options that decide what is read and learned: a resumed run keeps those that it started with.
 DEFINING = (
     "targets", "features", "ignore", "batch", "method", "rank", "kernel", "seed", "guard", "forgetting", "level",
-    "memory_rows", "delay", "columns", "delimiter", "no_header", "format_",
+    "memory_rows", "target_transform", "delay", "id", "time", "time_as", "time_format", "time_zone", "categorical",
+    "lags", "lags_of", "keep", "columns", "delimiter", "no_header", "format_", "missing", "decimal", "encoding",
+    "alarm",
 )  # fmt: skip
-_FLAGS = {"targets": "target", "no_header": "no-header", "format_": "format", "memory_rows": "memory-rows"}
 # Bytes at the beginning and the end of what was read by which an input is recognised.
 _FINGERPRINTED = 4096
 
@@ -35,49 +44,81 @@ _FINGERPRINTED = 4096
 class Plan:
     """What defines a run, as its checkpoint holds it.
 
-    `columns` are those of the input, `features` those that the model learns from, `options` the values of the DEFINING
-    options, `files` the names of the output and quarantine files.
+    `columns` are those of the input, `options` the values of the DEFINING options, `files` the names of the output and
+    quarantine files.
     """
 
     source: str
     columns: tuple[str, ...]
-    features: tuple[str, ...]
+    roles: Roles
     options: dict[str, Any]
     files: dict[str, str | None]
 
 
 def start_or_resume(
-    ctx: click.Context, source: str, options: dict[str, Any], stop: Stop
+    ctx: click.Context, source: str, options: dict[str, Any], stop: Stop, say: Callable[[str], None]
 ) -> tuple[Session, Reader, Plan]:
-    """Return the session, the reader and the plan of a run that starts or is resumed."""
+    """Return the session, the reader and the plan of a run that starts or is resumed; `say` shows a message."""
     path = options["checkpoint"]
     gp, saved = _load(path, options) if path is not None else (None, {})
     if saved:
         options = _options_as_saved(ctx, options, saved, path)
     position = Position(*saved["position"]) if saved else Position()
-    reader = open_table(
-        source,
-        read_options(
-            options, position=position, replay=options["replay"], whole_lines=path is not None, should_stop=stop,
-            columns=options["columns"] or (saved["columns"] if saved and not Path(source).is_file() else None),
-        ),
+    more: dict[str, Any] = {}
+    if options["start_from"] is not None and not saved:
+        gp, more, options = _brought(ctx, options)
+    # A broker leaves out a message that comes again; a line of a file brings a label.
+    options = {**options, "key": None if is_address(source) else options["id"]}
+    given = read_options(
+        options, position=position, replay=options["replay"], whole_lines=path is not None, should_stop=stop,
+        columns=options["columns"] or (saved["columns"] if saved and not Path(source).is_file() else None),
     )  # fmt: skip
+    reader, messages = open_input(source, options, saved, given, say)
+    source = without_password(source)
     if saved:
         _check_same_input(source, tuple(reader.columns), position, saved, path)
-    features = saved["features"] if saved else _features(reader, options)
+        roles = Roles(**saved["roles"])
+        columns = StreamColumns.from_dict(saved["transformer"]) if saved["transformer"] else None
+    elif gp is not None:
+        roles, columns = continued(gp, more, reader, source, options, options["start_from"])
+        check_lags(() if columns is None else columns.lags, options["delay"])
+        gp.drop_feature_names()  # rows are arrays in the order of the roles
+    else:
+        roles, columns = roles_of(reader, options)
     defining = {name: options[name] for name in DEFINING}
-    plan = Plan(source, tuple(reader.columns), features, defining, _files(options))
-    output_size, quarantine_size = saved.get("sizes", (0, 0))
-    targets = options["targets"]
+    plan = Plan(source, tuple(reader.columns), roles, defining, _files(options))
+    targets = roles.targets
+    learned_from = roles.numbers if columns is None else columns.state_.features
     session = Session(
-        _new_regressor(options) if gp is None else gp, targets, options["level"], options["on_error"],
-        writer=open_writer(options["output"], targets, output_size, header=not saved),
-        quarantine=open_quarantine(options, quarantine_size),
+        new_regressor(options) if gp is None else gp, targets, options["level"], options["on_error"],
+        writer=open_output(options, roles, saved, messages, stop, say),
+        quarantine=open_quarantine(options, saved.get("sizes", (0, 0))[1]),
         tally=Tally.from_dict(saved["tally"]) if saved else Tally(len(targets)),
-        save=_saver(path, plan) if path is not None else None, every=options["every"], position=position,
-        delay=options["delay"], waiting=TableRows(*saved["waiting"]) if saved and saved["waiting"] else None,
+        sensors=Sensors.from_dict(saved["sensors"]) if saved else Sensors.none([*roles.inputs, *targets]),
+        columns=columns, save=_saver(path, plan, messages) if path is not None else None,
+        every=options["every"], seconds=options["seconds"],
+        position=position, delay=options["delay"],
+        waiting=_still_waiting(saved or more, position), late=_late(roles, options, saved or more),
+        alarms=alarms_of(options, targets, learned_from, saved.get("alarms")), notes=_notes(reader, roles),
     )  # fmt: skip
+    if saved:
+        session.baselines, session.trace = Baselines(**saved["baselines"]), Trace.from_dict(saved["trace"])
     return session, reader, plan
+
+
+def _notes(reader: Reader, roles: Roles) -> list[str]:
+    """Return what the summary says of columns that are left out."""
+    left_out = [name for name in reader.unnamed if name not in roles.numbers]
+    return [f"left out, since they have no name: {first_names(left_out)}"] if left_out else []
+
+
+def _brought(
+    ctx: click.Context, options: dict[str, Any]
+) -> tuple[StreamingGPRegressor, dict[str, Any], dict[str, Any]]:
+    """Return the model to start from, what was kept beside it, and the options with those that it brings."""
+    gp, more = load_with_more(options["start_from"])
+    check_learned_with(ctx, options, more, options["start_from"])
+    return gp, more, with_saved(ctx, options, more, (*RUNNING, *LEARNED_WITH))
 
 
 def _load(path: Path, options: dict[str, Any]) -> tuple[StreamingGPRegressor | None, dict[str, Any]]:
@@ -88,34 +129,40 @@ def _load(path: Path, options: dict[str, Any]) -> tuple[StreamingGPRegressor | N
     if not options["resume"]:
         raise ParameterError(f"{path} exists; continue from it with --resume, or remove it")
     gp, more = load_with_more(path)
-    saved: dict[str, Any] = more.get("run") or {}
+    saved: dict[str, Any] = (
+        {**more["run"], "transformer": more["columns"], "waiting": more["waiting"], "late": more["late"]}
+        if more.get("run")
+        else {}
+    )
     if not saved:
         raise ParameterError(f"{path} holds a model, but no run to resume; name another --checkpoint")
     return gp, saved
 
 
-def _new_regressor(options: dict[str, Any]) -> StreamingGPRegressor:
+def new_regressor(options: dict[str, Any]) -> StreamingGPRegressor:
+    """Return the regressor that the options of a model ask for."""
     return StreamingGPRegressor(
         options["kernel"], method=options["method"], rank=options["rank"], forgetting=options["forgetting"],
         memory_rows=options["memory_rows"], guard=options["guard"], random_state=options["seed"],
+        target_transform=options["target_transform"],
     )  # fmt: skip
 
 
 def _files(options: dict[str, Any]) -> dict[str, str | None]:
-    return {name: None if options[name] is None else str(options[name]) for name in ("output", "quarantine")}
+    given = {name: options[name] for name in ("output", "quarantine")}
+    return {name: None if value is None else without_password(str(value)) for name, value in given.items()}
 
 
 def _options_as_saved(
     ctx: click.Context, options: dict[str, Any], saved: dict[str, Any], path: Path
 ) -> dict[str, Any]:
     """Return the options with the DEFINING ones as saved; raise ParameterError if one is given differently now."""
-    command_line = click.core.ParameterSource.COMMANDLINE
     for name in DEFINING:
         before = saved["options"][name]
-        if ctx.get_parameter_source(name) == command_line and options[name] != before:
+        if is_given(ctx, name) and options[name] != before:
             shown = ",".join(before) if isinstance(before, tuple) else str(before)
             raise ParameterError(
-                f"{path} is a run with --{_FLAGS.get(name, name)} {shown}; leave the option out, or start another run"
+                f"{path} is a run with --{FLAGS.get(name, name)} {shown}; leave the option out, or start another run"
             )
     for name, before in saved["files"].items():
         # A quarantine may be added to a run that had none.
@@ -129,6 +176,10 @@ def _check_same_input(
     source: str, columns: tuple[str, ...], position: Position, saved: dict[str, Any], path: Path
 ) -> None:
     """Raise DataError if the input is not the one that the checkpoint was made with."""
+    if is_address(source) and source.rpartition("/")[2] != saved["source"].rpartition("/")[2]:
+        raise DataError(
+            f"{path} is a run on {saved['source']}; resume it with the same, or start another run"
+        )
     if columns != saved["columns"]:
         before = first_names(saved["columns"])
         raise DataError(f"{source} has the columns {first_names(columns)}; those of {path} are {before}")
@@ -151,40 +202,52 @@ def _fingerprint(source: str, position: Position) -> str:
         return hashlib.sha256(first + file.read(n)).hexdigest()
 
 
-def _features(reader: Reader, options: dict[str, Any]) -> tuple[str, ...]:
-    """Return the columns to learn from; raise ParameterError for options that do not fit the columns."""
-    targets, ignored = options["targets"], options["ignore"]
-    columns = first_names(reader.columns)
-    if not targets:
-        raise ParameterError(f"name the column to predict with --target; the columns are {columns}")
-    known = {*reader.columns, *targets} if reader.open_ended else set(reader.columns)
-    for flag, names in (("target", targets), ("features", options["features"]), ("ignore", ignored)):
-        for name in names:
-            if name not in known:
-                raise ParameterError(f"--{flag} {name} is none of the columns {columns}")
-    both = sorted(set(targets) & set(options["features"]))
-    if both:
-        raise ParameterError(f"{both[0]} cannot be a target and a feature; leave it out of --features")
-    names = options["features"] or [name for name in reader.columns if name not in targets]
-    features = tuple(name for name in names if name not in ignored)
-    if not features:
-        raise ParameterError("no column is left to predict from; name some with --features")
-    return features
+def kept_in_model(session: Session, plan: Plan) -> dict[str, Any]:
+    """Return what a model keeps beside it to take raw rows and to go on: names, options, rows without their labels."""
+    waiting, line = session.waiting, session.position.line
+    return {
+        "late": session.late and session.late.to_dict(),
+        "features": plan.roles.inputs, "targets": session.targets, "options": plan.options,
+        "columns": None if session.columns is None else session.columns.to_dict(),
+        "waiting": waiting and (waiting.X, waiting.y, [n - line for n in waiting.line_numbers]),
+    }  # fmt: skip
 
 
-def _saver(path: Path, plan: Plan) -> Callable[[Session], None]:
+def _late(roles: Roles, options: Mapping[str, Any], more: Mapping[str, Any]) -> LateLabels | None:
+    """Return the rows that wait for labels on later lines, those of an earlier run too; None without keys."""
+    if roles.key is None:
+        return None
+    late = LateLabels.from_dict(more["late"]) if more.get("late") else LateLabels(options["max_ids"])
+    return replace(late, most=options["max_ids"])
+
+
+def _still_waiting(more: Mapping[str, Any], position: Position) -> TableRows | None:
+    """Return the rows of an earlier run whose labels are not learned yet, by their lines before this one."""
+    if not more.get("waiting"):
+        return None
+    X, y, before = more["waiting"]
+    return TableRows(X, y, [position.line + n for n in before])
+
+
+def _saver(path: Path, plan: Plan, messages: MessageLines | None) -> Callable[[Session], None]:
     """Return the function that writes the checkpoint of a session, once it has learned something."""
 
     def save(session: Session) -> None:
         if not session.fitted:
             return
-        position, waiting = session.position, session.waiting
+        position = session.position
         sizes = (session.writer.flush() if session.writer else 0, session.quarantine.flush())
         run = {
-            **plan.__dict__, "position": (position.offset, position.line),
+            **plan.__dict__, "roles": plan.roles.__dict__, "position": (position.offset, position.line),
             "fingerprint": _fingerprint(plan.source, position), "sizes": sizes, "tally": session.tally.to_dict(),
-            "waiting": (waiting.X, waiting.y, waiting.line_numbers) if waiting is not None else None,
+            "sensors": session.sensors.to_dict(),
+            "baselines": session.baselines.__dict__, "trace": session.trace.to_dict(),
+            "alarms": session.alarms.to_dict() if session.alarms is not None else None,
         }  # fmt: skip
-        session.gp.save(path, run=run, features=plan.features, targets=session.targets)
+        if messages is not None:
+            run["messages"] = messages.state(position.line)
+        session.gp.save(path, run=run, **kept_in_model(session, plan))
+        if messages is not None:
+            messages.saved()
 
     return save

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 
 import click
 from rich.console import Console
 
-from ...errors import DataError
-from ...kernels import FAMILIES
-from ...parameters import METHODS
-from ..report import save_run_page
+from ...columns import DEFAULT_KINDS
+from ...errors import DataError, ParameterError
+from ..run_page import save_run_page
 from ..session import Session
 from ..tables import Reader
+from .alarming import ALARM_OPTIONS, Notifier, alarm_status
 from .display import live_line, print_summary
 from .options import (
     FILE,
     INPUT_OPTIONS,
-    Guard,
+    MODEL_OPTIONS,
+    Lags,
+    LagsOf,
     Names,
-    Rank,
-    Share,
     add_options,
     check_options,
     errors_as_messages,
     join_names,
     refuse_nan,
 )
-from .resume import Plan, start_or_resume
+from .resume import Plan, kept_in_model, start_or_resume
 from .signals import INTERRUPTED, Stop
 
 
@@ -47,47 +51,67 @@ from .signals import INTERRUPTED, Stop
     help="Columns to leave out, such as a time stamp.",
 )  # fmt: skip
 @click.option(
+    "--time", type=Names(), multiple=True, callback=join_names,
+    help="Columns that hold the time together, such as Date,Clock or year,month,day,hour.",
+)  # fmt: skip
+@click.option(
+    "--time-as", type=Names(), default=",".join(DEFAULT_KINDS), show_default=True,
+    help="What a time becomes: its place in a day, a week, a year; trend, the days since the first row.",
+)  # fmt: skip
+@click.option("--time-format", help="Format of times, such as '%d/%m/%Y %H.%M'; by default any usual one.")
+@click.option(
+    "--time-zone", help="Zone of times, such as Europe/Rome; by default clocks as they are written."
+)
+@click.option(
+    "--categorical", type=Names(), multiple=True, callback=join_names,
+    help="Columns of categories: each of the first twelve becomes a feature, others share four.",
+)  # fmt: skip
+@click.option(
+    "--lags", type=Lags(), default=(), help="Rows before, such as 1,2,144, whose targets become features."
+)  # fmt: skip
+@click.option(
+    "--lags-of", type=LagsOf(), multiple=True,
+    help="Columns whose earlier values become features: COL[,COL]:LAG[,LAG], or COL alone with the --lags.",
+)  # fmt: skip
+@click.option(
     "--batch", default=100, show_default=True, type=click.IntRange(1),
     help="Rows predicted and learned at once.",
+)  # fmt: skip
+@click.option(
+    "--id",
+    metavar="COLUMN",
+    help="Column that identifies a row. A later line with the same id brings its label: the row is predicted when it "
+    "comes, and learned when its label comes. A message of a broker that comes again is left out.",
+)
+@click.option(
+    "--max-ids", default=10_000, show_default=True, type=click.IntRange(1),
+    help="Rows of a file or pipe that are kept for their labels; the oldest makes place.",
 )  # fmt: skip
 @click.option(
     "--delay", default=0, show_default=True, type=click.IntRange(0),
     help="Lines between a row and its label: a row is learned when so many have come after it.",
 )  # fmt: skip
-@click.option(
-    "--method", default="pivoted", show_default=True, type=click.Choice(METHODS),
-    help="Method of the Gaussian process.",
-)  # fmt: skip
-@click.option(
-    "--rank", default=500, show_default=True, type=Rank(),
-    help="Number of features (for pivoted: inducing points) of the model, or auto.",
-)  # fmt: skip
-@click.option(
-    "--kernel", default="auto", show_default=True, type=click.Choice(("auto", *FAMILIES)),
-    help="Kernel family; auto chooses it on the stream. Its hyperparameters are tuned as the stream grows.",
-)  # fmt: skip
-@click.option(
-    "--forgetting", default="auto", show_default=True, type=Share(),
-    help="Factor on the weight of the past at each batch, above 0 and at most 1; auto forgets what the last rows "
-    "contradict.",
-)  # fmt: skip
-@click.option(
-    "--memory-rows", type=click.FloatRange(1), callback=refuse_nan,
-    help="Rows after which the weight of a row is 1/e, instead of --forgetting and whatever --batch.",
-)  # fmt: skip
-@click.option(
-    "--guard", default="auto", show_default=True, type=Guard(),
-    help="Rows not to learn: auto, those that errors so far do not explain, unless many follow; a number, those so "
-    "many standard deviations off; none, no row.",
-)  # fmt: skip
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of all random choices."
-)
+@add_options(MODEL_OPTIONS)
 @add_options(INPUT_OPTIONS)
+@add_options(ALARM_OPTIONS)
+@click.option(
+    "--max-wait", type=click.FloatRange(1), callback=refuse_nan, metavar="MS",
+    help="Milliseconds in which a row on a pipe is predicted, however few there are for a batch (by default 1000), "
+    "or that a message of a broker waits for others (by default it does not).",
+)  # fmt: skip
+@click.option(
+    "--start-from", type=FILE,
+    help="Model that goes on learning: a --save or --checkpoint of another run, or one saved in Python. It brings its "
+    "columns and its options with it.",
+)  # fmt: skip
 @click.option("--checkpoint", type=FILE, help="File for the model and the position in the input.")
 @click.option(
     "--every", default=10_000, show_default=True, type=click.IntRange(1), help="Rows between two checkpoints."
 )
+@click.option(
+    "--seconds", default=60.0, show_default=True, type=click.FloatRange(0.1), callback=refuse_nan,
+    help="Seconds after which a checkpoint is written in any case, if there are new rows.",
+)  # fmt: skip
 @click.option(
     "--resume", is_flag=True,
     help="Continue from the checkpoint if there is one; no row is lost or learned twice. A pipe continues with what "
@@ -99,6 +123,18 @@ from .signals import INTERRUPTED, Stop
 )  # fmt: skip
 @click.option("--save", "model_path", type=FILE, help="File for the final model.")
 @click.option("--report", "report_path", type=FILE, help="File (.html) for a page with figures of the run.")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Show the run in a browser, at http://127.0.0.1:PORT; at the end of the input the page stays until Ctrl-C.",
+)
+@click.option(
+    "--live-port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="PORT of --live; 0 for any.",
+)
 @click.option("--quiet", is_flag=True, help="Show neither the live line nor the summary.")
 @click.pass_context
 def run(ctx: click.Context, /, source: str, **options: Any) -> None:
@@ -113,38 +149,75 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
       streamgp run plant.csv --target yield --output predictions.csv
       tail -n +1 -f log.csv | streamgp run - --target y --batch 1 --output -
       streamgp run big.parquet --target y --checkpoint run.gp --resume
+      streamgp run tuesday.csv --start-from plant.gp --save plant.gp
 
     Exit status: 0 at the end of the input, 1 after an error, 2 for wrong options, 130 when interrupted (the batch is
-    finished and the checkpoint written first).
+    finished and the checkpoint written first); with --alarm-exit, its status if an alarm was raised and none of these.
     """  # noqa: D301
     console = Console(stderr=True, quiet=options["quiet"])
-    check_options(options, source)
+    # That a broker is away is said even if nothing else is to be shown.
+    say = partial(_say, Console(stderr=True) if options["quiet"] else console)
     stop = Stop()
     with errors_as_messages(), stop.listening():
+        check_options(options, source)
         try:
-            session, reader, plan = start_or_resume(ctx, source, options, stop)
+            session, reader, plan = start_or_resume(ctx, source, options, stop, say)
         except KeyboardInterrupt:
             console.print("interrupted before the first line came")
             sys.exit(INTERRUPTED)
-        failure = _run_to_end(console, session, reader, plan, stop)
-        _write_results(session, options, plan)
-        _print_end(console, session, reader, source, options)
-        if stop.requested:
+        with closing(reader), _page(console, session, plan.source, options) as stay:
+            with Notifier.of(options, console).raising(session):
+                failure = _run_to_end(console, session, reader, plan, stop)
+            interrupted = stop.requested
+            _write_results(session, options, plan)
+            _print_end(console, session, reader, plan.source, options)
+            if failure is None:
+                stay(stop)
+        if interrupted:
             resumable = options["checkpoint"] and session.fitted
             hint = f"; the same command with --resume continues after line {session.position.line}"
             console.print(f"interrupted{hint if resumable else ''}")
         failure = failure or session.useless
         if failure:
             raise failure
-    if stop.requested:
+    if interrupted:
         sys.exit(INTERRUPTED)
+    sys.exit(alarm_status(session, options))
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _page(
+    console: Console, session: Session, source: str, options: dict[str, Any]
+) -> Iterator[Callable[[Stop], None]]:
+    """Show the run in a browser if that is asked for; yield what lets the page stay until the stop."""
+    if not options["live"]:
+        yield lambda stop: None
+        return
+    try:
+        from ..serve.live import shown
+    except ImportError as error:
+        raise ParameterError(f"--live needs {error.name}: pip install 'streamgp[serve]'") from error
+
+    def stay(stop: Stop) -> None:
+        if not stop.requested:
+            _say(console, f"the input has ended; {address} stays until Ctrl-C")
+        while not stop.requested:
+            time.sleep(0.1)
+
+    with shown(session, source, options["live_port"]) as address:
+        _say(console, f"see {address}")
+        yield stay
 
 
 def _run_to_end(
     console: Console, session: Session, reader: Reader, plan: Plan, stop: Stop
 ) -> DataError | None:
     """Process the input; return the error that ended it before its end, None without one."""
-    batches = reader.batches(plan.features, session.targets, plan.options["batch"])
+    batches = reader.batches(plan.roles.numbers, session.targets, plan.options["batch"], plan.roles.all_texts)
     with live_line(console, session, reader) as update:
         try:
             for _ in session.run(batches, stop):
@@ -161,7 +234,7 @@ def _write_results(session: Session, options: dict[str, Any], plan: Plan) -> Non
     """Close the outputs, save the model, write the page."""
     session.close()
     if options["model_path"] and session.fitted:
-        session.gp.save(options["model_path"], features=plan.features, targets=session.targets)
+        session.gp.save(options["model_path"], **kept_in_model(session, plan))
     if options["report_path"]:
         save_run_page(options["report_path"], session, plan.source)
 
@@ -173,7 +246,7 @@ def _print_end(
     models = {"checkpoint": options["checkpoint"], "model": options["model_path"]}
     written = {**(models if fitted else {}), "report": options["report_path"]}
     print_summary(console, session, source, written)
-    if reader.incomplete_line:
-        console.print("the last line has no line end yet: it is left for the next run with --resume")
+    for remark in reader.remarks:
+        _say(console, remark)
     if not fitted and any(models.values()):
         console.print("nothing was learned: no model is written")

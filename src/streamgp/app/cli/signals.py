@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -13,10 +13,10 @@ INTERRUPTED = 130
 
 
 class Stop:
-    """Request to stop: the first Ctrl-C or SIGTERM makes it, the second ends the process at once."""
+    """Request to stop: the first Ctrl-C or SIGTERM makes it, and calls `then`; the second ends the process at once."""
 
-    def __init__(self) -> None:
-        self.requested = False
+    def __init__(self, then: Callable[[], None] | None = None) -> None:
+        self.requested, self._then = False, then
 
     def __call__(self) -> bool:
         """Return whether to stop."""
@@ -26,6 +26,8 @@ class Stop:
         if self.requested:
             sys.exit(INTERRUPTED)
         self.requested = True
+        if self._then is not None:
+            self._then()
 
     @contextmanager
     def listening(self) -> Iterator[None]:

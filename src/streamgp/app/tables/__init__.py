@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from ...errors import DataError
-from .base import BadRow, Position, Reader, ReadOptions, TableRows
+from ...errors import DataError, ParameterError
+from .base import BadRow, Position, Reader, ReadOptions, TableRows, row_text
 from .csv_lines import CsvReader
 from .json_lines import JsonReader
 from .lines import FileLines, PipeLines
 from .parquet import ParquetReader
 
-__all__ = ["BadRow", "Position", "ReadOptions", "Reader", "TableRows", "open_table"]
+__all__ = ["BadRow", "JsonReader", "Position", "ReadOptions", "Reader", "TableRows", "open_table", "row_text"]
 
 _FORMATS = {
     ".csv": "csv",
@@ -35,9 +35,23 @@ def open_table(source: str, options: ReadOptions | None = None) -> Reader:
     if format == "parquet":
         if source == "-":
             raise DataError("Parquet cannot be read from standard input; name a file")
-        return ParquetReader(source, options.position)
+        return ParquetReader(source, options)
+    _check_encoding(options.encoding)
     lines = _lines(_opened(source), options.whole_lines)
     return JsonReader(lines, options) if format == "jsonl" else CsvReader(lines, options)
+
+
+def _check_encoding(encoding: str) -> None:
+    """Raise ParameterError for an encoding that is not known, or in which a line does not end with the byte 10."""
+    try:
+        ends = "\n".encode(encoding)
+    except LookupError:
+        raise ParameterError(f"--encoding {encoding} is not known; try utf-8, latin-1 or cp1252") from None
+    if ends != b"\n":
+        raise ParameterError(
+            f"--encoding {encoding} has more than one byte for each letter; convert the file first: "
+            f"iconv -f {encoding} -t utf-8 FILE | streamgp run -"
+        )
 
 
 def _opened(source: str) -> IO[bytes]:

@@ -1,46 +1,52 @@
-"""Rows from CSV. Numbers are read as Python reads them, but only ASCII digits and no underscores."""
+"""Rows from CSV.
+
+Numbers are read as Python reads them, but only ASCII digits and no underscores. Readers of whole files
+(pyarrow's, pandas') do not say on which line a row was, and a stray quote costs them the rows up to the next one.
+"""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import math
+import re
 from collections.abc import Sequence
 
 from ...errors import DataError
-from .base import ReadOptions, check_names
-from .lines import FileLines, PipeLines
+from .base import ReadOptions, check_names, numbered
+from .cells import Cells, is_number
+from .lines import Lines
 from .text import LineReader, Parse
 
 
 class CsvReader(LineReader):
     """Reader of cells between delimiters, the same number in each line."""
 
-    def __init__(self, lines: FileLines | PipeLines, options: ReadOptions) -> None:
+    def __init__(self, lines: Lines, options: ReadOptions) -> None:
         super().__init__(lines, options)
         line = self._first_line(required=options.columns is None)
-        text = (line or b"").removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").strip("\r\n")
-        self.delimiter = options.delimiter or max(",;\t", key=text.count)
+        text = (line or b"").removeprefix(codecs.BOM_UTF8).decode(options.encoding, "replace").strip("\r\n")
+        self.delimiter = options.delimiter or _delimiter_in(text, options.decimal)
         try:
             first = [cell.strip() for cell in self._split(text)]
         except ValueError as error:
             raise DataError(f"the first line, {text[:60]!r}, is {error}") from error
         if options.columns is not None:
             self.columns = list(options.columns)
-            if line is not None and first != self.columns:
+            check_names(self.columns)
+            if line is not None and numbered(first)[0] != self.columns:
                 _check_is_row(first, self.columns)
                 self._rewind()
         elif not options.header:
             self.columns = [str(i + 1) for i in range(len(first))]
             self._rewind()
-        elif all(_is_number(cell) for cell in first):
+        elif all(is_number(cell) for cell in first):
             raise DataError(
                 f"the first line, {text[:60]!r}, holds numbers instead of column names; name the columns with "
                 "--columns, or call them 1, 2, 3, … with --no-header (`tail -n +1 -f` sends the first line too)"
             )
         else:
-            self.columns = first
-        check_names(self.columns)
+            self.columns, self.unnamed = numbered(first)
         self._resume()
 
     def _split(self, text: str) -> list[str]:
@@ -51,62 +57,56 @@ class CsvReader(LineReader):
         except (csv.Error, StopIteration) as error:
             raise ValueError(f"not a line of CSV: {error}") from error
 
-    def _parser(self, features: Sequence[str], targets: Sequence[str]) -> Parse:
-        width = len(self.columns)
-        inputs = [self.columns.index(name) for name in features]
-        # A table to predict may have no target columns.
-        labels = [self.columns.index(name) if name in self.columns else None for name in targets]
-        finite = math.isfinite
+    def _is_empty(self, text: str) -> bool:
+        return not text.strip(self.delimiter + ' "\t\r')
 
-        def parse(text: str) -> tuple[list[float], list[float]]:
+    def _parser(self, features: Sequence[str], targets: Sequence[str], texts: Sequence[str]) -> Parse:
+        width, cells_of, plain = len(self.columns), self.cells, self.cells.plain
+        # A table to predict may have no targets, and one that brings labels no features.
+        names = [name for name in dict.fromkeys((*features, *targets)) if name in self.columns]
+        numbers = [self.columns.index(name) for name in names]
+        place = {name: j for j, name in enumerate(names)}
+        inputs, labels = ([place.get(name, len(names)) for name in part] for part in (features, targets))
+        other = [self.columns.index(name) if name in self.columns else None for name in texts]
+        # Where all columns are there, features and then targets, nothing has to be put in its place.
+        in_order, n = [*inputs, *labels] == list(range(len(names))), len(inputs)
+
+        def parse(text: str) -> tuple[list[float], list[float], list[str]]:
             cells = self._split(text)
             if len(cells) != width:
                 raise ValueError(f"{len(cells)} cells, expected {width}")
+            odd = not plain or "_" in text or not text.isascii()
             try:
-                x = [float(cells[i]) for i in inputs]
-                y = [float(cells[i]) if i is not None and cells[i].strip() else math.nan for i in labels]
+                values = None if odd else [float(cells[i]) for i in numbers]
             except ValueError:
-                raise ValueError(_first_wrong(cells, self.columns, inputs, labels)) from None
-            if "_" in text or not text.isascii():
-                odd = [
-                    i for i in (*inputs, *labels) if i is not None and not _is_number(cells[i].strip() or "0")
-                ]
-                if odd:
-                    raise ValueError(f"{self.columns[odd[0]]}={cells[odd[0]].strip()[:60]!r} is not a number")
-            # One test of the sum is faster than a test of each value. A sum that is not finite may have overflowed.
-            if not finite(sum(x)) or not finite(sum(y)):
-                for i, value in [*zip(inputs, x, strict=True), *zip(labels, y, strict=True)]:
-                    if not finite(value) and i is not None and cells[i].strip():
-                        remedy = "; leave the cell empty if the label is missing" if i in labels else ""
-                        raise ValueError(f"{self.columns[i]}={cells[i].strip()} is not finite{remedy}")
-            return x, y
+                values = None
+            if values is None or math.inf in values or -math.inf in values:
+                values = [_number(cells_of, cells[i], self.columns[i]) for i in numbers]
+            read = [cells_of.text(cells[i]) if i is not None else "" for i in other]
+            if in_order:
+                return values[:n], values[n:], read
+            values.append(math.nan)
+            return [values[j] for j in inputs], [values[j] for j in labels], read
 
         return parse
 
 
+def _delimiter_in(text: str, decimal: str) -> str:
+    """Return the most frequent delimiter outside quotes; where numbers have a decimal comma, it is no comma."""
+    bare = re.sub('"[^"]*"', "", text)
+    return max(",;\t".replace(decimal, ""), key=bare.count)
+
+
+def _number(cells: Cells, text: str, name: str) -> float:
+    """Return the number in a cell; raise ValueError that begins with the name of the column."""
+    try:
+        return cells.number(text)
+    except ValueError as error:
+        raise ValueError(f"{name}={error}") from None
+
+
 def _check_is_row(first: list[str], columns: list[str]) -> None:
     """Raise DataError if the first line is a header of other columns rather than a row."""
-    is_header = not any(_is_number(cell) or not cell for cell in first)
+    is_header = not any(is_number(cell) or not cell for cell in first)
     if is_header or len(set(first) & set(columns)) > 1:
         raise DataError(f"the first line has the columns {', '.join(first)}; expected {', '.join(columns)}")
-
-
-def _first_wrong(cells: list[str], names: list[str], inputs: list[int], labels: list[int | None]) -> str:
-    """Return what is wrong with the first cell that is not a number."""
-    for i in [*inputs, *(i for i in labels if i is not None and cells[i].strip())]:
-        if not cells[i].strip():
-            return f"{names[i]} is empty"
-        if not _is_number(cells[i]):
-            return f"{names[i]}={cells[i].strip()[:60]!r} is not a number"
-    return "not a row of numbers"
-
-
-def _is_number(text: str) -> bool:
-    """Return whether text is a number as files have it; Python also accepts 1_000 and digits of any script."""
-    if "_" in text or not text.isascii():
-        return False
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

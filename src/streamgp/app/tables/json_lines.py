@@ -10,7 +10,8 @@ from typing import Any
 
 from ...errors import DataError
 from .base import ReadOptions
-from .lines import FileLines, PipeLines
+from .cells import Cells
+from .lines import Lines
 from .text import LineReader, Parse
 
 # Lines that may precede the first object.
@@ -23,7 +24,7 @@ class JsonReader(LineReader):
     # A label that the first row lacks may come later.
     open_ended = True
 
-    def __init__(self, lines: FileLines | PipeLines, options: ReadOptions) -> None:
+    def __init__(self, lines: Lines, options: ReadOptions) -> None:
         super().__init__(lines, options)
         self.columns = self._first_names() if options.columns is None else list(options.columns)
         self._rewind()
@@ -43,31 +44,33 @@ class JsonReader(LineReader):
                 return list(first)
         raise DataError('no line is a JSON object such as {"x": 1.5, "y": 2}; is the input JSON lines?')
 
-    def _parser(self, features: Sequence[str], targets: Sequence[str]) -> Parse:
-        def parse(text: str) -> tuple[list[float], list[float]]:
+    def _parser(self, features: Sequence[str], targets: Sequence[str], texts: Sequence[str]) -> Parse:
+        cells, known = self.cells, frozenset((*features, *targets, *texts))
+
+        def parse(text: str) -> tuple[list[float], list[float], list[str]]:
             try:
                 row = json.loads(text)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"not JSON: {error}") from error
             if not isinstance(row, dict):
                 raise ValueError("not an object with names and numbers")
-            missing = [name for name in features if row.get(name) is None]
-            if missing:
-                raise ValueError(f"{missing[0]} is missing")
-            x = [_number(row, name) for name in features]
-            return x, [math.nan if row.get(name) is None else _number(row, name) for name in targets]
+            if known.isdisjoint(row):
+                raise ValueError(f"has none of the names {', '.join(sorted(known))[:200]}")
+            x, y = ([_number(row.get(name), name, cells) for name in names] for names in (features, targets))
+            return x, y, [cells.text(row.get(name)) for name in texts]
 
         return parse
 
 
-def _number(row: dict[str, Any], name: str) -> float:
-    value = row[name]
+def _number(value: Any, name: str, cells: Cells) -> float:
+    if value is None or (isinstance(value, str) and cells.is_missing(value)):
+        return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name}={value!r:.60} is not a number")
     try:
-        value = float(value)
+        number = float(value)
     except OverflowError:
-        value = math.inf
-    if not math.isfinite(value):
-        raise ValueError(f"{name}={value} is not finite")
-    return value
+        number = math.inf
+    if math.isinf(number):
+        raise ValueError(f"{name}={number} is not finite")
+    return number

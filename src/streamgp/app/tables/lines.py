@@ -6,25 +6,74 @@ import io
 import os
 import select
 import sys
-from collections.abc import Iterator
-from typing import IO
+import time
+from collections.abc import Iterator, Sequence
+from typing import IO, Protocol
 
 from ...errors import DataError
 
-# Seconds without input from a pipe after which a batch that is not full is passed on.
+# Seconds after which a silent pipe is asked again whether to stop.
 PATIENCE = 1.0
 _READ = 1 << 16
 _LONGEST_LINE = 1 << 24
 
 
+class Lines(Protocol):
+    """Source of lines.
+
+    Attributes
+    ----------
+    size : int or None
+        Bytes of a file; None for anything else.
+    omitted : int
+        Bytes of the last line that its replacement does not have.
+    deadline : float or None
+        Time of `time.monotonic` by which the lines that have come must be answered; set by the reader.
+    """
+
+    omitted: int
+    deadline: float | None
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of a file."""
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the summary of a run should tell."""
+
+    def seek(self, offset: int) -> bool:
+        """Move to a byte and return True, or return False if there is no position to move to."""
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        """Yield lines, and None where a batch should not wait for more."""
+
+    def close(self) -> None:
+        """Let go of the source."""
+
+
 class FileLines:
     """Lines of a file; iterating never yields None."""
+
+    # A file does not wait, so nobody waits for what has been read.
+    deadline: float | None = None
 
     def __init__(self, file: IO[bytes], size: int, whole_lines: bool) -> None:
         self.file, self.size, self.whole_lines = file, size, whole_lines
         # Bytes of the last line that its replacement does not have; see _too_long.
         self.omitted = 0
         self.incomplete = False
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the summary of a run should tell."""
+        if self.incomplete:
+            return ["the last line has no line end yet: it is left for the next run with --resume"]
+        return []
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
 
     def seek(self, offset: int) -> bool:
         """Move to a byte and return True."""
@@ -56,14 +105,21 @@ def _too_long(length: int) -> bytes:
 
 
 class PipeLines:
-    """Lines of a pipe; iterating yields None whenever nothing has come for PATIENCE seconds."""
+    """Lines of a pipe; iterating yields None whenever `deadline` or PATIENCE seconds have passed without a line.
+
+    `deadline` is a time of `time.monotonic` by which the lines that have come must be answered, or None.
+    """
 
     size = None
-    incomplete = False
+    remarks: Sequence[str] = ()
+    deadline: float | None = None
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         self.omitted = 0
+
+    def close(self) -> None:
+        """Do nothing: whoever opened the pipe closes it."""
 
     def seek(self, offset: int) -> bool:
         """Return False: a pipe has no position to move to."""
@@ -77,7 +133,8 @@ class PipeLines:
             return
         remainder, dropped = b"", 0
         while True:
-            if sys.platform != "win32" and not select.select([handle], [], [], PATIENCE)[0]:
+            left = PATIENCE if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+            if sys.platform != "win32" and not select.select([handle], [], [], min(left, PATIENCE))[0]:
                 yield None
                 continue
             data = os.read(handle, _READ)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
-from .base import BadRow, Position, TableRows, check_names
+from .base import BadRow, Position, ReadOptions, TableRows, check_names
+from .cells import Cells
 
 # Rows that are decoded at once, at least.
 _DECODED = 10_000
@@ -28,20 +29,21 @@ def import_pyarrow() -> Any:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns that are read, and which of them are inputs and labels; a target may be missing."""
+    """The numbers that are read, which of them are inputs and labels, and the texts; any may not be there."""
 
     names: list[str]
-    inputs: list[int]
+    inputs: list[int | None]
     labels: list[int | None]
+    texts: list[str]
 
 
 class ParquetReader:
     """Reader of the numeric columns of a file, one row group after another."""
 
     open_ended = False
-    incomplete_line = False
+    remarks: Sequence[str] = ()
 
-    def __init__(self, path: str, position: Position) -> None:
+    def __init__(self, path: str, options: ReadOptions) -> None:
         self.arrow = import_pyarrow()
         try:
             self.file = self.arrow.parquet.ParquetFile(path)
@@ -54,32 +56,36 @@ class ParquetReader:
             for f in schema
             if types.is_integer(f.type) or types.is_floating(f.type) or types.is_decimal(f.type)
         }
-        self.path, self.position = path, position
-        self.columns = list(schema.names)
+        self.path, self.position, self.cells = path, options.position, Cells(missing=options.missing)
+        self.columns, self.unnamed = list(schema.names), [name for name in schema.names if not name]
         check_names(self.columns)
         self.size = self.file.metadata.num_rows
-        if position.offset > self.size:
+        if self.position.offset > self.size:
             raise DataError(
-                f"{path} ends before row {position.offset}, where the run resumes; is it the same file?"
+                f"{path} ends before row {self.position.offset}, where the run resumes; is it the same file?"
             )
 
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
     def batches(
-        self, features: Sequence[str], targets: Sequence[str], batch_size: int
+        self, features: Sequence[str], targets: Sequence[str], batch_size: int, texts: Sequence[str] = ()
     ) -> Iterator[TableRows]:
         """Yield batches of `batch_size` rows, bad ones counted; the last may be smaller."""
-        columns = self._columns(features, targets)
+        columns = self._columns(features, targets, texts)
         values = np.empty((0, len(columns.names)))
-        missing = np.empty((0, len(columns.names)), dtype=bool)
-        for new_values, new_missing in self._decoded(columns.names, max(batch_size, _DECODED)):
-            values, missing = np.concatenate([values, new_values]), np.concatenate([missing, new_missing])
+        cells = np.empty((0, len(columns.texts)), dtype=object)
+        for new_values, new_cells in self._decoded(columns, max(batch_size, _DECODED)):
+            values, cells = np.concatenate([values, new_values]), np.concatenate([cells, new_cells])
             while values.shape[0] >= batch_size:
-                yield self._batch(columns, values[:batch_size], missing[:batch_size])
-                values, missing = values[batch_size:], missing[batch_size:]
+                yield self._batch(columns, values[:batch_size], cells[:batch_size])
+                values, cells = values[batch_size:], cells[batch_size:]
         if values.shape[0]:
-            yield self._batch(columns, values, missing)
+            yield self._batch(columns, values, cells)
 
-    def _columns(self, features: Sequence[str], targets: Sequence[str]) -> _Columns:
-        names = list(dict.fromkeys([*features, *(name for name in targets if name in self.columns)]))
+    def _columns(self, features: Sequence[str], targets: Sequence[str], other: Sequence[str]) -> _Columns:
+        names = [name for name in dict.fromkeys([*features, *targets]) if name in self.columns]
         texts = [name for name in names if name not in self.numeric]
         if texts:
             raise DataError(
@@ -87,26 +93,33 @@ class ParquetReader:
                 "others with --target and --features"
             )
         index = {name: i for i, name in enumerate(names)}
-        return _Columns(names, [index[name] for name in features], [index.get(name) for name in targets])
+        inputs, labels = ([index.get(name) for name in part] for part in (features, targets))
+        return _Columns(names, inputs, labels, list(other))
 
-    def _decoded(self, names: list[str], n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the values of about n rows at a time and where they are null, from the position on."""
+    def _decoded(self, columns: _Columns, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the numbers (NaN where they are null) and texts of about n rows at a time, from the position on."""
         groups, skip = self._remaining_groups()
         if not groups:
             return
+        texts = [name if name in self.columns else None for name in columns.texts]
+        read = list(dict.fromkeys([*columns.names, *(name for name in texts if name)]))
         try:
-            for part in self.file.iter_batches(n, row_groups=groups, columns=names):
-                columns = [part.column(name) for name in names]
-                missing = np.column_stack([np.asarray(c.is_null()) for c in columns])
-                values = np.column_stack(
-                    [
-                        np.asarray(c.cast(self.arrow.float64(), safe=False).to_numpy(zero_copy_only=False))
-                        for c in columns
-                    ]
-                )
-                dropped = min(skip, values.shape[0])
+            for part in self.file.iter_batches(n, row_groups=groups, columns=read):
+                values = np.full((part.num_rows, len(columns.names)), np.nan)
+                for j, name in enumerate(columns.names):
+                    numbers = part.column(name).cast(self.arrow.float64(), safe=False)
+                    values[:, j] = numbers.to_numpy(zero_copy_only=False)
+                cells = np.empty((part.num_rows, len(columns.texts)), dtype=object)
+                for j, text in enumerate(texts):
+                    found = (
+                        [None] * part.num_rows
+                        if text is None
+                        else part.column(text).cast(self.arrow.string()).to_pylist()
+                    )
+                    cells[:, j] = [self.cells.text(cell) for cell in found]
+                dropped = min(skip, part.num_rows)
                 skip -= dropped
-                yield values[dropped:], missing[dropped:]
+                yield self.cells.without_missing(values[dropped:]), cells[dropped:]
         except (OSError, self.arrow.ArrowException) as error:
             raise DataError(f"{self.path} cannot be read: {error}") from error
 
@@ -120,26 +133,23 @@ class ParquetReader:
             start = end
         return [], 0
 
-    def _batch(self, columns: _Columns, values: np.ndarray, missing: np.ndarray) -> TableRows:
-        y = np.full((values.shape[0], len(columns.labels)), np.nan)
-        wrong = ~np.isfinite(values)
-        for j, i in enumerate(columns.labels):
-            if i is not None:
-                y[:, j] = np.where(missing[:, i], np.nan, values[:, i])
-                wrong[:, i] &= ~missing[:, i]
+    def _batch(self, columns: _Columns, values: np.ndarray, cells: np.ndarray) -> TableRows:
+        X, y = (
+            np.column_stack([np.full(len(values), np.nan) if i is None else values[:, i] for i in part])
+            for part in (columns.inputs, columns.labels)
+        )
+        wrong = np.isinf(values)
         numbers = self.position.offset + 1 + np.arange(values.shape[0])
         good = ~wrong.any(axis=1)
         bad = []
         for r in np.flatnonzero(~good):
             i = int(np.flatnonzero(wrong[r])[0])
-            name = columns.names[i]
-            reason = f"{name} is missing" if missing[r, i] else f"{name}={values[r, i]} is not finite"
+            reason = f"{columns.names[i]}={values[r, i]} is not finite"
             bad.append(BadRow(int(numbers[r]), reason, _as_json(columns.names, values[r])))
         end = self.position.offset + values.shape[0]
         self.position = Position(end, end)
-        return TableRows(
-            values[good][:, columns.inputs], y[good], [int(n) for n in numbers[good]], bad, self.position
-        )
+        kept = [int(n) for n in numbers[good]]
+        return TableRows(X[good], y[good], kept, bad, self.position, cells[good])
 
 
 def _as_json(names: Sequence[str], values: np.ndarray) -> str:

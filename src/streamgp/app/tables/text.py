@@ -5,6 +5,7 @@ One line is one row, even if a quote is left open, so a bad line costs one row.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -13,40 +14,44 @@ import numpy as np
 
 from ...errors import DataError
 from .base import BadRow, Position, ReadOptions, TableRows
-from .lines import FileLines, PipeLines
+from .cells import Cells
+from .lines import Lines
 
-# Returns the inputs and labels of a line, or raises ValueError with what is wrong with it.
-Parse = Callable[[str], tuple[list[float], list[float]]]
+# Returns the inputs, labels and texts of a line, or raises ValueError with what is wrong with it.
+Parse = Callable[[str], tuple[list[float], list[float], list[str]]]
 
 _FOREIGN = {
     b"\x1f\x8b": "compressed by gzip (use zcat FILE | streamgp run -)", b"PK\x03\x04": "a zip archive",
-    b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PAR1": "Parquet (use --format parquet)",
+    b"\xff\xfe": "UTF-16 (use iconv -f utf-16 -t utf-8 FILE | streamgp run -)",
+    b"\xfe\xff": "UTF-16", b"PAR1": "Parquet (use --format parquet)",
 }  # fmt: skip
 
 
 class _Pending:
     """Rows read that are not in a batch yet."""
 
-    def __init__(self, n_features: int, n_targets: int) -> None:
-        self.n_features, self.n_targets = n_features, n_targets
+    def __init__(self, widths: tuple[int, int, int], cells: Cells) -> None:
+        self.widths, self.cells = widths, cells
         self._clear()
 
     def _clear(self) -> None:
-        self.X: list[list[float]] = []
-        self.y: list[list[float]] = []
+        self.rows: list[tuple[list[float], list[float], list[str]]] = []
         self.line_numbers: list[int] = []
         self.bad: list[BadRow] = []
+        self.empty = 0
 
     def __len__(self) -> int:
         return len(self.line_numbers) + len(self.bad)
 
     def take(self, position: Position) -> TableRows:
         """Return all rows as a batch and forget them."""
-        batch = TableRows(
-            np.array(self.X, dtype=np.float64).reshape(len(self.X), self.n_features),
-            np.array(self.y, dtype=np.float64).reshape(len(self.y), self.n_targets),
-            self.line_numbers, self.bad, position,
-        )  # fmt: skip
+        n = len(self.rows)
+        X, y, texts = (
+            np.array([row[part] for row in self.rows], dtype=kind).reshape(n, width)
+            for part, (width, kind) in enumerate(zip(self.widths, (float, float, object), strict=True))
+        )
+        X, y = self.cells.without_missing(X), self.cells.without_missing(y)
+        batch = TableRows(X, y, self.line_numbers, self.bad, position, texts, self.empty)
         self._clear()
         return batch
 
@@ -57,17 +62,23 @@ class LineReader(ABC):
     columns: list[str]
     open_ended = False
 
-    def __init__(self, lines: FileLines | PipeLines, options: ReadOptions) -> None:
+    def __init__(self, lines: Lines, options: ReadOptions) -> None:
         self.lines, self.size, self.options = lines, lines.size, options
+        self.cells = Cells(options.decimal, options.missing)
+        self.unnamed: list[str] = []
         self.position = Position()
         self._remaining = iter(lines)
         self._searching_columns = True
         self._searched: list[bytes] = []
 
     @property
-    def incomplete_line(self) -> bool:
-        """Whether a last line was left unread because it has no line end yet."""
-        return self.lines.incomplete
+    def remarks(self) -> Sequence[str]:
+        """What the summary of a run should tell."""
+        return self.lines.remarks
+
+    def close(self) -> None:
+        """Let go of the input."""
+        self.lines.close()
 
     def _next_line(self) -> bytes | None:
         """Return the next line, or None while a pipe is silent; raise StopIteration at the end."""
@@ -118,19 +129,23 @@ class LineReader(ABC):
             if line is not None and line.strip():
                 for prefix, kind in _FOREIGN.items():
                     if line.startswith(prefix):
-                        raise DataError(f"the input is {kind}, not lines of text in UTF-8")
+                        raise DataError(f"the input is {kind}, not lines of text; convert it first")
                 return line
 
     @abstractmethod
-    def _parser(self, features: Sequence[str], targets: Sequence[str]) -> Parse:
+    def _parser(self, features: Sequence[str], targets: Sequence[str], texts: Sequence[str]) -> Parse:
         """Return the function that parses a line."""
 
+    def _is_empty(self, text: str) -> bool:
+        """Return whether every cell of a line is empty."""
+        return not text or text.isspace()
+
     def batches(
-        self, features: Sequence[str], targets: Sequence[str], batch_size: int
+        self, features: Sequence[str], targets: Sequence[str], batch_size: int, texts: Sequence[str] = ()
     ) -> Iterator[TableRows]:
         """Yield batches of `batch_size` rows, bad ones counted; the last, and those of a slow pipe, may be smaller."""
-        parse = self._parser(features, targets)
-        pending = _Pending(len(features), len(targets))
+        parse = self._parser(features, targets, texts)
+        pending = _Pending((len(features), len(targets), len(texts)), self.cells)
         while True:
             try:
                 line = self._next_line()
@@ -138,23 +153,28 @@ class LineReader(ABC):
                 break
             if line is None:
                 # Even without rows: the caller may have to stop, or to show that it is waiting.
+                self.lines.deadline = None
                 yield pending.take(self.position)
                 continue
-            if line.isspace():
-                continue
-            text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            text = line.decode(self.options.encoding, "surrogateescape").rstrip("\r\n")
             if self.position.line == 1:
                 text = text.removeprefix("\ufeff")
+            if self._is_empty(text):
+                pending.empty += bool(text and not text.isspace())
+                continue
             try:
-                inputs, labels = parse(text)
+                row = parse(text)
             except ValueError as error:
                 shown = text.encode("utf-8", "backslashreplace").decode()
                 pending.bad.append(BadRow(self.position.line, str(error), shown[:2000]))
             else:
-                pending.X.append(inputs)
-                pending.y.append(labels)
+                pending.rows.append(row)
                 pending.line_numbers.append(self.position.line)
-            if len(pending) >= batch_size:
+            if self.size is None and self.lines.deadline is None:
+                self.lines.deadline = time.monotonic() + self.options.max_wait
+            late = self.lines.deadline is not None and time.monotonic() >= self.lines.deadline
+            if len(pending) >= batch_size or late:
+                self.lines.deadline = None
                 yield pending.take(self.position)
-        if pending:
+        if pending or pending.empty:
             yield pending.take(self.position)

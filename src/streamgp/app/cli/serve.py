@@ -1,0 +1,200 @@
+"""``streamgp serve``: predict and learn over HTTP."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from ... import checkpoint
+from ...errors import ParameterError
+from ...regressor import load_with_more
+from .models import feature_names, target_names
+from .options import FILE, LEVEL_OPTION, MODEL_OPTIONS, Names, add_options, errors_as_messages, join_names
+from .resume import new_regressor
+from .signals import Stop
+
+if TYPE_CHECKING:
+    from ..serve.service import Service
+
+
+@click.command()
+@click.argument("model", type=FILE)
+@click.option("--new", is_flag=True, help="Begin with an empty model if there is none in MODEL yet.")
+@click.option(
+    "--target", "targets", type=Names(), multiple=True, callback=join_names,
+    help="Column to predict, of a new model; for several, repeat the option or separate names by commas.",
+)  # fmt: skip
+@click.option(
+    "--features", type=Names(), multiple=True, callback=join_names,
+    help="Columns to predict from, of a new model; by default all others of the first row that is learned.",
+)  # fmt: skip
+@add_options(MODEL_OPTIONS)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 for a free one."
+)
+@click.option(
+    "--token", envvar="STREAMGP_TOKEN", show_envvar=True,
+    help="What requests must hold as Authorization: Bearer TOKEN; needed unless the host is this machine.",
+)  # fmt: skip
+@click.option(
+    "--durable",
+    is_flag=True,
+    help="Write rows to a log, and sync it, before they are answered: none is lost when the server is killed.",
+)
+@click.option(
+    "--every", default=10_000, show_default=True, type=click.IntRange(1), help="Rows between two checkpoints."
+)
+@click.option(
+    "--seconds", default=60.0, show_default=True, type=click.FloatRange(0.1),
+    help="Seconds between two checkpoints, if anything is new.",
+)  # fmt: skip
+@click.option(
+    "--max-wait", default=5.0, show_default=True, type=click.FloatRange(0, 1000),
+    help="Milliseconds that rows wait for others to be learned with them.",
+)  # fmt: skip
+@click.option(
+    "--max-body", default=1 << 20, show_default=True, type=click.IntRange(1000), help="Bytes in a request."
+)
+@click.option(
+    "--max-rows", default=1000, show_default=True, type=click.IntRange(1), help="Rows in a request."
+)
+@click.option(
+    "--max-ids", default=20_000, show_default=True, type=click.IntRange(1),
+    help="Rows whose answer is kept for their label, and ids that are remembered as learned.",
+)  # fmt: skip
+@add_options([LEVEL_OPTION])
+@click.option(
+    "--alarm", multiple=True, metavar="RULE", default=("coverage", "rmse", "bias", "drift"), show_default=True,
+    help="Raise an alarm, on the page and in the metrics, as run does; repeat the option for several.",
+)  # fmt: skip
+def serve(model: Path, **options: Any) -> None:
+    """Serve MODEL over HTTP: predict rows, learn rows when their targets are known.
+
+    MODEL is a file that `run`, `save` or `serve` wrote; what is learned is saved in it. A page at / shows the stream.
+
+    \b
+      streamgp serve plant.gp
+      streamgp serve plant.gp --new --target yield --durable
+      curl localhost:8000/predict -H 'Content-Type: application/json' -d '{"row": {"heat": 1, "load": 2}}'
+
+    Exit status: 0 when stopped by Ctrl-C or SIGTERM (requests are answered and a checkpoint is written first), 1 after
+    an error, 2 for wrong options.
+    """  # noqa: D301
+    with errors_as_messages():
+        try:
+            from ..serve import web  # noqa: F401
+        except ImportError as error:
+            raise ParameterError(f"serve needs {error.name}: pip install 'streamgp[serve]'") from error
+        _check(model, options)
+        with _alone(model):
+            _serve(model, options)
+
+
+def _check(model: Path, options: dict[str, Any]) -> None:
+    """Raise for options that do not fit together, before anything is opened."""
+    from ..serve.server import is_loopback
+
+    folder = model.absolute().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ParameterError(f"MODEL {model} cannot be written: there is no folder {folder} to write in")
+    if not model.exists() and not options["new"]:
+        raise ParameterError(f"there is no {model}; begin an empty model with --new --target NAME")
+    if options["token"] is None and not is_loopback(options["host"]):
+        raise ParameterError(
+            f"--host {options['host']} lets other machines learn and predict; set a --token, or leave the host out"
+        )
+    if options["token"] is not None and not (options["token"].isascii() and len(options["token"]) >= 8):
+        raise ParameterError("--token must have eight ASCII characters or more")
+    both = sorted(set(options["targets"]) & set(options["features"]))
+    if both:
+        raise ParameterError(f"{both[0]} cannot be a target and a feature; leave it out of --features")
+
+
+@contextmanager
+def _alone(model: Path) -> Iterator[None]:
+    """Hold a lock, so that no two servers write one model."""
+    path = model.with_name(f".{model.name}.lock")
+    with path.open("w") as file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such locks on this system
+            pass
+        except OSError as error:
+            raise ParameterError(f"{model} is served by another process; stop it first") from error
+        yield
+
+
+def _serve(model: Path, options: dict[str, Any]) -> None:
+    from ..serve import gate, server, web, writer
+    from ..serve.metrics import Metrics
+    from ..serve.watch import Watch
+
+    service, host = _service(model, options), options["host"]
+    pace = writer.Pace(options["max_wait"] / 1000, every=options["every"], seconds=options["seconds"])
+    learning = writer.start(service, model, pace, durable=options["durable"])
+    metrics = Metrics(service, lambda: learning.saved_at)
+    # Between the loop of events and the thread that learns: with the usual 5 ms an answer would wait that long.
+    sys.setswitchinterval(0.0005)
+    watch = Watch(service, metrics, model.stem, lambda: learning.failure, learning.told)
+    limits = web.Limits(options["max_body"], options["max_rows"])
+    names = (*gate.LOOPBACK, host) if server.is_loopback(host) and options["token"] is None else None
+    app = web.application(service, learning, watch, limits, hosts=names, token=options["token"])
+    listening, running = server.bound(host, options["port"]), server.server_of(app)
+    watch.closing = lambda: running.should_exit
+    learned = f"{service.gp.n_samples_seen_:,} rows learned" if service.fitted else "an empty model"
+    with Stop(lambda: setattr(running, "should_exit", True)).listening():
+        learning.start()
+        Console(stderr=True, highlight=False).print(
+            f"{model.name}, {learned}, at {server.address(listening)}; Ctrl-C ends",
+            markup=False,
+            soft_wrap=True,
+        )
+        try:
+            running.run(sockets=[listening])
+        finally:
+            learning.stop()
+
+
+def _service(model: Path, options: dict[str, Any]) -> Service:
+    """Return the service of a saved model, or of a new one."""
+    from ..serve.rows import Columns
+    from ..serve.service import Service
+
+    checkpoint.clean(model)
+    if not model.exists():
+        if not options["targets"]:
+            raise ParameterError("name what to predict with --target")
+        columns = Columns(options["features"], options["targets"])
+        return Service.new(
+            new_regressor(options), columns, options["level"], options["max_ids"], options["alarm"]
+        )
+    gp, more = load_with_more(model)
+    if more.get("columns"):
+        raise ParameterError(
+            f"{model} has learned columns that are not numbers, or earlier values, which serve does not take yet; "
+            "use run and predict"
+        )
+    columns = Columns(
+        feature_names(gp, more) or tuple(f"x{i + 1}" for i in range(gp.n_features_in_)),
+        target_names(gp, more),
+    )
+    for flag, given, known in (
+        ("target", options["targets"], columns.targets), ("features", options["features"], columns.features),
+    ):  # fmt: skip
+        if given and given != known:
+            raise ParameterError(f"{model} has --{flag} {','.join(known)}; leave the option out")
+    gp.drop_feature_names()  # rows are arrays in the order of the features
+    service = Service.new(gp, columns, options["level"], options["max_ids"], options["alarm"])
+    if "service" in more:
+        service.restore(more["service"])
+    return service
