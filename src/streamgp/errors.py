@@ -14,7 +14,8 @@
 
     StreamGPWarning (UserWarning)
     ├── ExportWarning                    an exported model leaves out a part of this one
-    └── NegativeVarianceWarning          predicted variances below zero were set to zero
+    ├── NegativeVarianceWarning          predicted variances below zero were set to zero
+    └── UnlearnedRowsWarning             rows that came one by one could not be learned, and are left out
 """
 
 
@@ -64,3 +65,7 @@ class ExportWarning(StreamGPWarning):
 
 class NegativeVarianceWarning(StreamGPWarning):
     """Predicted variances below zero were set to zero; the message says how many and how low."""
+
+
+class UnlearnedRowsWarning(StreamGPWarning):
+    """Rows that came one by one could not be learned and are left out; the message says how many and why."""

@@ -63,7 +63,15 @@ class Affine:
 
 
 class Member(ABC):
-    """Predicts standardised targets of q outputs; immutable. Rows are on the host, in float64."""
+    """Predicts standardised targets of q outputs; immutable. Rows are on the host, in float64.
+
+    Attributes
+    ----------
+    follows_each_row : bool
+        Whether the last row matters to the next, so that it is learned before those that came with it.
+    """
+
+    follows_each_row = False
 
     @abstractmethod
     def predict(self, X: np.ndarray) -> np.ndarray:
@@ -283,6 +291,7 @@ class Level(Member):
 
     levels: np.ndarray
     squares: np.ndarray
+    follows_each_row = True
 
     @classmethod
     def of(cls, n_outputs: int) -> Self:
