@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, copied, index, namespace, to_host
+from .._arrays import Array, asarray_like, copied, double, index, is_foreign, namespace, to_host
 from ..methods import Prediction, State, predict_in_chunks
 from ..methods.recent import MOST_ROWS
 from ..methods.stored import Store
@@ -112,7 +112,8 @@ class Mixture:
 
         `store` is an empty one, for the member 'neighbours'.
         """
-        X, z, q = _host(X), _host(z), z.shape[1]
+        store, q = store and store.update(*_beside(X, z, weights)), z.shape[1]
+        X, z, weights = _host(X), _host(z), None if weights is None else _host(weights)
         made: dict[str, Member] = {
             "ridge": FadingRidge.of(X, q, 1.0),
             "ridge_recent": FadingRidge.of(X, q, float(np.exp(-1.0 / RECENT_ROWS))),
@@ -120,8 +121,7 @@ class Mixture:
         }
         members = tuple(made[name].update(X, z, weights) for name in names if name in made)
         prior = first_weights(names, q)
-        ones, store = np.ones_like(prior), store and store.update(X, z, weights)
-        count, gain = np.full(q, PRIOR_ROWS), np.ones((2, q))
+        ones, count, gain = np.ones_like(prior), np.full(q, PRIOR_ROWS), np.ones((2, q))
         return cls(names, members, prior, prior, ones, ones, count, scores, store, gain)
 
     @property
@@ -305,8 +305,9 @@ class Mixture:
 
     def update(self, X: Array, z: Array, weights: Array | None = None) -> Self:
         """Return the mixture whose members have learned the rows X (b, d), z (b, q) of weights (b,)."""
+        store = self.store and self.store.update(*_beside(X, z, weights))
         X, z, own = _host(X), _host(z), None if weights is None else _host(weights)
-        gaps, store = np.isnan(z), self.store and self.store.update(X, z, own)
+        gaps = np.isnan(z)
         if not gaps.any():
             members = tuple(member.update(X, z, own) for member in self.members)
             return replace(self, members=members, store=store)
@@ -394,6 +395,14 @@ def _gained(mixture: Mixture, z: np.ndarray, said: Said) -> np.ndarray:
     new = np.where(asked, gains, 0.0).sum(axis=1) / np.maximum(n, 1)
     fading = np.exp(-n / GAIN_MEMORY)
     return np.asarray(fading * mixture.gain + (1.0 - fading) * new)
+
+
+def _beside(X: Array, z: Array, weights: Array | None) -> tuple[Array, Array, Array | None]:
+    """Return the rows of a store, X (b, d), z (b, q) and weights (b,), in float64 on the device of X."""
+    if not is_foreign(X):
+        return _host(X), _host(z), None if weights is None else _host(weights)
+    here = namespace(X).float64
+    return double(X), double(z) if is_foreign(z) else asarray_like(z, X, here), weights
 
 
 def _host(values: Array) -> np.ndarray:
