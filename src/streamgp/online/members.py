@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, to_host
+from .._arrays import Array, asarray_like, clipped, double, is_foreign, namespace, to_host
 
 # Weight of the prior of a ridge regression, in rows.
 PRIOR_ROWS = 1.0
@@ -61,9 +61,19 @@ class Affine:
     scale: np.ndarray
     reach: np.ndarray
 
+    def at(self, X: Array) -> np.ndarray:
+        """Return what is said at the rows X (m, d), on a device or not; (m, q) on the host."""
+        xp, rows = namespace(X), double(X)
+        slopes, centre, scale, reach = (
+            asarray_like(v, rows) for v in (self.slopes, self.centre, self.scale, self.reach)
+        )
+        away = clipped((rows - centre) * scale, -FARTHEST, FARTHEST) @ slopes
+        away = xp.minimum(xp.maximum(away, -1.0 * reach[None, :]), reach[None, :])
+        return np.asarray(self.level + to_host(away))
+
 
 class Member(ABC):
-    """Predicts standardised targets of q outputs; immutable. Rows are on the host, in float64."""
+    """Predicts standardised targets of q outputs; immutable. On the host, in float64; X may be on a device."""
 
     @abstractmethod
     def predict(self, X: np.ndarray) -> np.ndarray:
@@ -169,6 +179,8 @@ class FadingRidge(Member):
     def predict(self, X: np.ndarray) -> np.ndarray:
         """See Member; O(m d q), and O(d³) after an update."""
         d = self.n_features
+        if is_foreign(X):
+            return self.frozen(d).at(X)
         away = self._standardised(X) @ self._fit[0]
         reach = _reach(self)
         return np.asarray(self.mean[d:] + np.clip(away, -reach, reach))
@@ -193,7 +205,22 @@ class FadingRidge(Member):
         b = X.shape[0]
         left = self.fading ** np.arange(b - 1, -1, -1.0)
         left = left if weights is None else left * weights
+        if is_foreign(X):
+            return self._joined(self.fading**b, *self._moments_on_device(X, z, left))
         return self._joined(self.fading**b, *_moments(self._rows(X, z), left))
+
+    def _moments_on_device(
+        self, X: Array, z: np.ndarray, left: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return what `_moments` does of rows X (b, d) on a device, beside z (b, q): of size (d + q)² on the host."""
+        xp, X = namespace(X), double(X)
+        weights, unit = asarray_like(left, X), asarray_like(self.unit, X)
+        rows = xp.concat([X / unit, asarray_like(z, X)], axis=1)
+        rows, count = clipped(rows, -LARGEST, LARGEST), float(left.sum())
+        mean = weights @ rows / count
+        apart = rows - mean
+        scatter = xp.matrix_transpose(apart * weights[:, None]) @ apart
+        return count, to_host(mean), to_host(scatter)
 
     def _rows(self, X: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return features in their units beside targets, (b, d + q)."""

@@ -161,7 +161,7 @@ class Mixture:
         if self.store is not None:
             alone = Prediction(found.mean, found.variance)
             near = (state.corrected(X, found, self.store) if self.asks else alone,)
-        means, variances = told((found, *near), [m.predict(_host(X)) for m in self.members], state.noise)
+        means, variances = told((found, *near), [m.predict(_rows(X)) for m in self.members], state.noise)
         if doubt is not None:  # spreads multiply it away again
             variances = variances + doubt[:, None, :] / np.maximum(self.spreads, NOTHING**2)
         said = self._mixed(means, variances)
@@ -306,7 +306,7 @@ class Mixture:
     def update(self, X: Array, z: Array, weights: Array | None = None) -> Self:
         """Return the mixture whose members have learned the rows X (b, d), z (b, q) of weights (b,)."""
         store = self.store and self.store.update(*_beside(X, z, weights))
-        X, z, own = _host(X), _host(z), None if weights is None else _host(weights)
+        X, z, own = _rows(X), _host(z), None if weights is None else _host(weights)
         gaps = np.isnan(z)
         if not gaps.any():
             members = tuple(member.update(X, z, own) for member in self.members)
@@ -403,6 +403,11 @@ def _beside(X: Array, z: Array, weights: Array | None) -> tuple[Array, Array, Ar
         return _host(X), _host(z), None if weights is None else _host(weights)
     here = namespace(X).float64
     return double(X), double(z) if is_foreign(z) else asarray_like(z, X, here), weights
+
+
+def _rows(X: Array) -> Array:
+    """Return rows for members to predict or to learn: of a library other than NumPy as they are."""
+    return X if is_foreign(X) else _host(X)
 
 
 def _host(values: Array) -> np.ndarray:
