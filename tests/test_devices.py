@@ -117,7 +117,8 @@ def test_what_is_not_finite_is_refused_late_and_leaves_the_model_as_it_was(devic
 def test_drift_is_seen_between_reviews(device):
     X, y = wave(12_000)
     X[6000:] += 5.0
-    gp = StreamingGPRegressor(SquaredExponential(1.0), noise=0.01, tune="none", rank=60, random_state=0)
+    given = {"noise": 0.01, "tune": "none", "rank": 60, "members": ("gp",), "random_state": 0}
+    gp = StreamingGPRegressor(SquaredExponential(1.0), **given)
     for i in range(0, 12_000, 1000):
         gp.partial_fit(on(device, X[i : i + 1000]), on(device, y[i : i + 1000]))
     Z = gp.learner_.state.features.Z.cpu().numpy()
