@@ -186,7 +186,9 @@ def _local(gp: Conditional, X: Array, known: Leaving) -> Correction:
     for g, noise in enumerate(groups.noises):
         tells = min(1.0, gp.unexplained / (NOTHING_LEFT * noise)) if noise > 0 else 1.0
         noises = noise / (near.weights * max(tells, 1.0 / TELLS_NOTHING) ** 2) + copies
-        residual = xp.take(known.residual, index(groups.outputs(g), X), axis=2)
+        residual = known.residual
+        if len(groups.noises) > 1:
+            residual = xp.take(residual, index(groups.outputs(g), X), axis=2)
         found.append(_conditioned(K, xp.concat([pivots, noises], axis=1), residual))
     means, left, unsure = zip(*found, strict=True)
     return Correction(groups.joined(means), groups.each(left), groups.each(unsure))
