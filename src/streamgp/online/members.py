@@ -206,21 +206,8 @@ class FadingRidge(Member):
         left = self.fading ** np.arange(b - 1, -1, -1.0)
         left = left if weights is None else left * weights
         if is_foreign(X):
-            return self._joined(self.fading**b, *self._moments_on_device(X, z, left))
+            return self._joined(self.fading**b, *_moments_on_device(self.unit, X, z, left))
         return self._joined(self.fading**b, *_moments(self._rows(X, z), left))
-
-    def _moments_on_device(
-        self, X: Array, z: np.ndarray, left: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return what `_moments` does of rows X (b, d) on a device, beside z (b, q): of size (d + q)² on the host."""
-        xp, X = namespace(X), double(X)
-        weights, unit = asarray_like(left, X), asarray_like(self.unit, X)
-        rows = xp.concat([X / unit, asarray_like(z, X)], axis=1)
-        rows, count = clipped(rows, -LARGEST, LARGEST), float(left.sum())
-        mean = weights @ rows / count
-        apart = rows - mean
-        scatter = xp.matrix_transpose(apart * weights[:, None]) @ apart
-        return count, to_host(mean), to_host(scatter)
 
     def _rows(self, X: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return features in their units beside targets, (b, d + q)."""
@@ -296,6 +283,18 @@ def _moments(rows: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, 
     mean = weights @ rows / count
     apart = rows - mean
     return count, mean, (apart * weights[:, None]).T @ apart
+
+
+def _moments_on_device(
+    unit: np.ndarray, X: Array, z: np.ndarray, left: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return `_moments` of rows X (b, d), on a device, beside z (b, q): of size (d + q)² on the host."""
+    xp, X = namespace(X), double(X)
+    rows = xp.concat([X / asarray_like(unit, X), asarray_like(z, X)], axis=1)
+    weights, rows, count = asarray_like(left, X), clipped(rows, -LARGEST, LARGEST), float(left.sum())
+    mean = weights @ rows / count
+    apart = rows - mean
+    return count, to_host(mean), to_host(xp.matrix_transpose(apart * weights[:, None]) @ apart)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, copied, double, index, is_foreign, namespace, to_host
+from .._arrays import Array, copied, index, namespace, to_host
 from ..methods import Prediction, State, predict_in_chunks
 from ..methods.recent import MOST_ROWS
 from ..methods.stored import Store
@@ -30,6 +30,7 @@ from .calibration import SCORED, Scores, larger
 from .exponential import LARGEST_RATIO, LEAST, NEIGHBOURS, capped, first_weights, weighted
 from .local import Place
 from .members import FadingRidge, Known, Level, Member
+from .rows import beside, host, rows_of
 from .said import Answered, Said, told
 
 # Learning rates: of squared errors over a typical one, and of log densities. Small ones average members that are about
@@ -112,8 +113,8 @@ class Mixture:
 
         `store` is an empty one, for the member 'neighbours'.
         """
-        store, q = store and store.update(*_beside(X, z, weights)), z.shape[1]
-        X, z, weights = _host(X), _host(z), None if weights is None else _host(weights)
+        store, q = store and store.update(*beside(X, z, weights)), z.shape[1]
+        X, z, weights = host(X), host(z), None if weights is None else host(weights)
         made: dict[str, Member] = {
             "ridge": FadingRidge.of(X, q, 1.0),
             "ridge_recent": FadingRidge.of(X, q, float(np.exp(-1.0 / RECENT_ROWS))),
@@ -161,7 +162,7 @@ class Mixture:
         if self.store is not None:
             alone = Prediction(found.mean, found.variance)
             near = (state.corrected(X, found, self.store) if self.asks else alone,)
-        means, variances = told((found, *near), [m.predict(_rows(X)) for m in self.members], state.noise)
+        means, variances = told((found, *near), [m.predict(rows_of(X)) for m in self.members], state.noise)
         if doubt is not None:  # spreads multiply it away again
             variances = variances + doubt[:, None, :] / np.maximum(self.spreads, NOTHING**2)
         said = self._mixed(means, variances)
@@ -200,11 +201,11 @@ class Mixture:
         Rows that earlier models answered are scored by what was answered. Only rows with the numbers `fresh` count.
         Squared errors count by the weights (b,) of their rows. `doubt` (b, q) is the variance by missing features.
         """
-        known = None if weights is None else _host(weights)
+        known = None if weights is None else host(weights)
         newest = max(0, X.shape[0] - SCORED)
-        X, z, lags = X[newest:, :], _host(z)[newest:], np.zeros(X.shape[0] - newest)
+        X, z, lags = X[newest:, :], host(z)[newest:], np.zeros(X.shape[0] - newest)
         doubt = None if doubt is None else doubt[newest:]
-        said, X = self.predict(X, predict_in_chunks(state, X), state, doubt), _host(X)
+        said, X = self.predict(X, predict_in_chunks(state, X), state, doubt), host(X)
         if late is not None and late.members.shape[2] == len(self.names) + 1:
             answered = late.members[newest:]
             # An answer without a spread has the spread of now.
@@ -253,7 +254,7 @@ class Mixture:
         found = state.left_out(X, z, at + (round(state.count) - n), weights)
         if found is None or found.error.shape[0] != z.shape[0]:
             return self
-        X, z, own = _host(X), _host(z), None if weights is None else _host(weights)
+        X, z, own = host(X), host(z), None if weights is None else host(weights)
         others = [whitened(member.left_out(X, z, own), own) for member in self.members]
         z = whitened(z, own)
         # Neighbours are not asked: what they leave of a row depends on whether it was learned.
@@ -305,8 +306,8 @@ class Mixture:
 
     def update(self, X: Array, z: Array, weights: Array | None = None) -> Self:
         """Return the mixture whose members have learned the rows X (b, d), z (b, q) of weights (b,)."""
-        store = self.store and self.store.update(*_beside(X, z, weights))
-        X, z, own = _rows(X), _host(z), None if weights is None else _host(weights)
+        store = self.store and self.store.update(*beside(X, z, weights))
+        X, z, own = rows_of(X), host(z), None if weights is None else host(weights)
         gaps = np.isnan(z)
         if not gaps.any():
             members = tuple(member.update(X, z, own) for member in self.members)
@@ -395,20 +396,3 @@ def _gained(mixture: Mixture, z: np.ndarray, said: Said) -> np.ndarray:
     new = np.where(asked, gains, 0.0).sum(axis=1) / np.maximum(n, 1)
     fading = np.exp(-n / GAIN_MEMORY)
     return np.asarray(fading * mixture.gain + (1.0 - fading) * new)
-
-
-def _beside(X: Array, z: Array, weights: Array | None) -> tuple[Array, Array, Array | None]:
-    """Return the rows of a store, X (b, d), z (b, q) and weights (b,), in float64 on the device of X."""
-    if not is_foreign(X):
-        return _host(X), _host(z), None if weights is None else _host(weights)
-    here = namespace(X).float64
-    return double(X), double(z) if is_foreign(z) else asarray_like(z, X, here), weights
-
-
-def _rows(X: Array) -> Array:
-    """Return rows for members to predict or to learn: of a library other than NumPy as they are."""
-    return X if is_foreign(X) else _host(X)
-
-
-def _host(values: Array) -> np.ndarray:
-    return np.asarray(to_host(values), dtype=np.float64)
