@@ -78,9 +78,9 @@ def test_large_batches_on_a_device_are_as_accurate_as_small_ones_on_the_host(
     policy = SelectionPolicy(device_reviews=1000, device_checks=4000)
     monkeypatch.setattr(factory, "PivotedConfig", partial(PivotedConfig, policy=policy))
     X, y = wave(21_000)
-    given = {"kernel": SquaredExponential(1.0), "noise": 0.01, "tune": "none", "rank": 80, "random_state": 0}
-    here = StreamingGPRegressor(**given)
-    there = StreamingGPRegressor(**given, mixed_precision=mixed)
+    given = {"noise": 0.01, "tune": "none", "rank": 80, "members": ("gp",), "random_state": 0}
+    here = StreamingGPRegressor(SquaredExponential(1.0), **given)
+    there = StreamingGPRegressor(SquaredExponential(1.0), **given, mixed_precision=mixed)
     for i in range(0, 20_000, 2000):
         here.partial_fit(X[i : i + 2000], y[i : i + 2000])
         there.partial_fit(on(device, X[i : i + 2000], dtype), on(device, y[i : i + 2000], dtype))
@@ -117,7 +117,8 @@ def test_what_is_not_finite_is_refused_late_and_leaves_the_model_as_it_was(devic
 def test_drift_is_seen_between_reviews(device):
     X, y = wave(12_000)
     X[6000:] += 5.0
-    gp = StreamingGPRegressor(SquaredExponential(1.0), noise=0.01, tune="none", rank=60, random_state=0)
+    given = {"noise": 0.01, "tune": "none", "rank": 60, "members": ("gp",), "random_state": 0}
+    gp = StreamingGPRegressor(SquaredExponential(1.0), **given)
     for i in range(0, 12_000, 1000):
         gp.partial_fit(on(device, X[i : i + 1000]), on(device, y[i : i + 1000]))
     Z = gp.learner_.state.features.Z.cpu().numpy()

@@ -27,9 +27,20 @@ from experiments.common import command
 from streamgp import StreamingGPRegressor, _arrays
 from streamgp.datasets import load_arm
 from streamgp.kernels import BrownianPolynomial, stationary
+from streamgp.methods import neighbours
+from streamgp.methods.neighbours import NEAR_PIVOTS
 
 KEPT = Path(__file__).parents[1] / "results" / "counts.json"
 Locals = dict[str, Any]
+
+
+def _neighbours(values: Locals) -> dict[str, float]:
+    """Count the search among the stored rows, the local kernel matrices, and their factorisations."""
+    store, (m, d) = values["store"], _shape(values, "X")
+    k, points = min(store.neighbours, store.count), values["gp"].Z.shape[0]
+    n = min(NEAR_PIVOTS, points) + k + 1
+    operations = m * (2 * store.count * (d + 2) + n**3 / 3)
+    return {"kernel entries": m * n**2, "operations": operations, "factorisations": m}
 
 
 def _shape(values: Locals, name: str) -> tuple[int, ...]:
@@ -44,6 +55,7 @@ WATCHED: dict[Callable[..., Any], Callable[[Locals], dict[str, float]]] = {
     _arrays.product: lambda v: {"operations": 2 * math.prod(_shape(v, "left")) * _shape(v, "right")[1]},
     _arrays.gram: lambda v: {"operations": _shape(v, "rows")[0] * _shape(v, "rows")[1] ** 2},
     _arrays.solve_lower: lambda v: {"operations": _shape(v, "factor")[0] * math.prod(_shape(v, "right"))},
+    neighbours.correction: _neighbours,
     _arrays.empty: lambda v: {"bytes": 8 * math.prod(v["shape"])},
 }
 

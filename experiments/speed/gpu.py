@@ -3,6 +3,8 @@
     python -m experiments.speed.gpu            on a machine with CUDA and torch
     python -m experiments.speed.gpu cpu        NumPy on the same stream, for comparison
 
+The Gaussian process alone; --members gp,neighbours with what stored rows tell, and so on.
+
 Batches of 10,000 rows, 21 inputs, seven outputs. The floor is 2·r²·b + r³/3 operations, symmetric work counted once,
 at the rate of an 8192³ product measured in the same run.
 """
@@ -45,11 +47,10 @@ def floor(rank: int, rate: float) -> float:
     return (2.0 * rank**2 * BATCH + rank**3 / 3.0) / rate
 
 
-def model(rank: int, *, mixed: bool = False) -> StreamingGPRegressor:
+def model(rank: int, members: tuple[str, ...], *, mixed: bool = False) -> StreamingGPRegressor:
     """Return a regressor whose length-scale is short enough that every rank here is filled."""
-    return StreamingGPRegressor(
-        SquaredExponential(1.5), noise=0.01, tune="none", rank=rank, random_state=0, mixed_precision=mixed
-    )
+    given = {"noise": 0.01, "tune": "none", "members": members, "random_state": 0}
+    return StreamingGPRegressor(SquaredExponential(1.5), rank=rank, mixed_precision=mixed, **given)
 
 
 def rate_of(torch: object, dtype: object, n: int = 8192) -> float:
@@ -70,7 +71,7 @@ def median_time(torch: object, task: object, repeats: int) -> float:
     return float(np.median(seconds[2:]))
 
 
-def gpu() -> None:
+def gpu(members: tuple[str, ...]) -> None:
     """Print a row for each rank and precision."""
     import torch
 
@@ -95,7 +96,7 @@ def gpu() -> None:
     for rank in RANKS:
         for kind in kinds:
             rows, targets = (torch.as_tensor(v, dtype=kind.dtype, device="cuda") for v in (X, y))
-            gp = model(rank, mixed=kind.mixed)
+            gp = model(rank, members, mixed=kind.mixed)
             try:
                 took, both, error = timed(
                     gp, rows, targets, fill=20_000 if rank < 8000 else 60_000, tf32=kind.tf32
@@ -166,10 +167,10 @@ def pieces(torch: object, rank: int) -> None:
     print("      alone, ms: " + ", ".join(f"{name} {ms:.2f}" for name, ms in found.items()), flush=True)
 
 
-def cpu() -> None:
+def cpu(members: tuple[str, ...]) -> None:
     """Print the time of a batch with NumPy at rank 500."""
     X, y = stream(100_000)
-    gp = model(500)
+    gp = model(500, members)
     gp.partial_fit(X[:20_000], y[:20_000])
     seconds = []
     for i in range(3):
@@ -183,10 +184,11 @@ def cpu() -> None:
 
 @command(__doc__)
 @click.argument("device", type=click.Choice(["gpu", "cpu"]), default="gpu")
-def main(device: str) -> None:
+@click.option("--members", default="gp", help="Of the panel, with commas between them.")
+def main(device: str, members: str) -> None:
     """Run on the device that is named."""
     warnings.simplefilter("ignore")
-    cpu() if device == "cpu" else gpu()
+    (cpu if device == "cpu" else gpu)(tuple(members.split(",")))
 
 
 if __name__ == "__main__":

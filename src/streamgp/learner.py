@@ -169,15 +169,17 @@ class Learner:
     def _with_panel(self, X: Array, z: Array, weights: Array | None) -> Self:
         """Return the learner with the members of the panel, which have learned the first rows X (n, d), z (n, q)."""
         names = self.settings.panel
-        if len(names) == 1 or not on_host(X):
+        if len(names) == 1:
             return self
         (d, q), settings = (X.shape[1], z.shape[1]), self.settings
-        # A given noise is the same everywhere, and so is that of a Gaussian process with its neighbours.
-        local = settings.noise == AUTO or set(names) > {"gp", NEIGHBOURS}
+        # A given noise is the same everywhere, and so is that of a Gaussian process with its neighbours. How large
+        # errors are at each place is not followed on a device.
+        local = (settings.noise == AUTO or set(names) > {"gp", NEIGHBOURS}) and on_host(X)
         scores = Scores.none(d, q, np.zeros((0, q)), local=local)
-        store = Store.empty(settings.store, settings.neighbours, d, q) if NEIGHBOURS in names else None
-        own = None if weights is None else to_host(weights)
-        return replace(self, mixture=Mixture.begun(names, X, without_gaps(to_host(z)), scores, store, own))
+        store = Store.empty(settings.store, settings.neighbours, d, q, X) if NEIGHBOURS in names else None
+        return replace(
+            self, mixture=Mixture.begun(names, X, without_gaps(to_host(z)), scores, store, weights)
+        )
 
     def update(self, batch: Batch, late: Late | None = None) -> Learner:
         """Test, then train: score each row by the prediction made before it, then learn it.

@@ -72,7 +72,7 @@ class TargetScaling:
 
     def factors_from(self, other: Self) -> np.ndarray | None:
         """Return what targets that `other` has standardised are multiplied by to be as here, (q,); None: no factor."""
-        same = bool((self.offset == other.offset).all())
+        same = np.array_equal(to_host(self.offset), to_host(other.offset))
         return np.asarray(to_host(other.scale) / to_host(self.scale)) if same else None
 
     def unscaled(

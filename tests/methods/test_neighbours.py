@@ -136,7 +136,7 @@ def test_the_store_holds_the_last_rows_in_their_order(batch):
     for rows in range(0, 900, batch):
         store = store.update(X[rows : rows + batch], y[rows : rows + batch, None])
         assert store.count <= 300
-    last = store._all()
+    last = store.rows
     assert last.count >= 300 - 300 // 8
     assert_array_equal(last.X, X[-last.count :])
     assert_array_equal(last.y[:, 0], y[-last.count :])
@@ -152,14 +152,14 @@ def test_unlearned_rows_leave_the_store():
     X, y = stream(400)
     gp, other = learned(given(40), X, y), learned(given(40), X[50:], y[50:])
     gp.unlearn(X[:50], y[:50])
-    assert_array_equal(gp.learner_.mixture.store._all().X, X[50:])
+    assert_array_equal(gp.learner_.mixture.store.rows.X, X[50:])
     assert gp.learner_.mixture.store.count == other.learner_.mixture.store.count
 
 
 def test_merged_stores_hold_rows_of_both():
     X, y = stream(600)
     a, b = learned(given(40), X[:200], y[:200]), learned(given(40), X[200:], y[200:])
-    rows = a.merge(b).learner_.mixture.store._all().X
+    rows = a.merge(b).learner_.mixture.store.rows.X
     assert {r.tobytes() for r in rows} == {r.tobytes() for r in X}
 
 

@@ -103,6 +103,20 @@ def test_the_size_of_the_features_does_not_matter(size):
     assert_allclose(member.predict(size * X[:, :1]), plain.predict(X[:, :1]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("fading", [1.0, 0.99])
+@pytest.mark.parametrize("weights", [None, np.linspace(0.1, 3.0, 300)])
+def test_rows_of_any_library_teach_a_ridge_the_same(library, fading, weights):
+    here, there = linear(slice(0, 50), fading=fading), linear(slice(0, 50), fading=fading)
+    for rows in (slice(50, 150), slice(150, 300)):
+        own = None if weights is None else weights[rows]
+        here = here.update(X[rows], Z[rows], own)
+        there = there.update(library.asarray(X[rows]), Z[rows], own)
+    assert_allclose(there.mean, here.mean, rtol=1e-12)
+    assert_allclose(there.scatter, here.scatter, rtol=1e-6, atol=1e-9)
+    far = np.vstack([X[:20], np.full((1, 5), 1e30), np.full((1, 5), -1e30)])
+    assert_allclose(there.predict(library.asarray(far)), here.predict(far), rtol=1e-6, atol=1e-8)
+
+
 def test_a_level_that_steps_is_followed_at_once_and_one_with_noise_is_averaged():
     steps = np.repeat(RNG.standard_normal(100), 20)[:, None]
     walk = Level.of(1)

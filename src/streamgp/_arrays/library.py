@@ -258,6 +258,14 @@ def clip_below(x: Array, low: float) -> Array:
     return namespace(x).clip(x, min=low)
 
 
+def top(values: Array, k: int) -> Array:
+    """Return the places (m, k) of the k largest of each row of values (m, n) of a library other than NumPy."""
+    xp, n = namespace(values), values.shape[1]
+    if compat.is_torch_array(values):
+        return xp.topk(values, k, dim=1, sorted=False).indices
+    return xp.argsort(values, axis=1)[:, n - k :]
+
+
 def clipped(x: Array, low: float, high: float) -> Array:
     """Return x with entries held between two bounds, written into the memory of x where the library can."""
     if type(x) is np.ndarray:

@@ -26,7 +26,7 @@ from threadpoolctl import ThreadpoolController
 
 from ..errors import NumericalError
 from . import lapack
-from .library import Array, copied, empty, eye, finite, namespace
+from .library import Array, asarray_like, copied, empty, eye, finite, namespace, to_host
 
 T = TypeVar("T")
 
@@ -61,6 +61,16 @@ def less_product(x: Array, left: Array, right: Array) -> Array:
         return x - left @ right
     out = product(left, right)
     return np.subtract(x, out, out=out)
+
+
+def einsum(subscripts: str, *arrays: Array) -> Array:
+    """Return Einstein's sum as NumPy defines it; the standard has none: a library without one sums on the host."""
+    if type(arrays[0]) is np.ndarray:
+        return np.einsum(subscripts, *arrays)
+    own = getattr(namespace(*arrays), "einsum", None)
+    if own is None:
+        return asarray_like(np.einsum(subscripts, *(to_host(v) for v in arrays)), arrays[0])
+    return own(subscripts, *arrays)
 
 
 def gram(rows: Array) -> Array:

@@ -12,6 +12,8 @@ from typing import Self
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from .._arrays import Array, namespace, top
+
 # Entries of which the maximum is taken together.
 BLOCK = 32
 # Points from which the origin and the size of coordinates are taken.
@@ -73,6 +75,19 @@ def closeness(X: np.ndarray, points: np.ndarray, nearness: np.ndarray) -> np.nda
     scale = np.sqrt(nearness)
     near, far = (np.clip(v * scale, -FARTHEST, FARTHEST) for v in (X, points))
     return np.asarray(-0.5 * cdist(near, far, "sqeuclidean"))
+
+
+def places_among(X: Array, points: Array, nearness: Array, k: int) -> Array:
+    """Return the places (m, k) of the k points (n, d) nearest to each row of X (m, d), of a library other than NumPy.
+
+    In double precision: a device is quick at it, and need not wait until the host has seen how large coordinates are.
+    """
+    xp, n, scale = namespace(points), points.shape[0], namespace(points).sqrt(nearness)
+    origin = xp.sort(points[:: max(1, n // TYPICAL), :], axis=0)[min(n, TYPICAL) // 2, :]
+    left, right = (xp.clip((v - origin) * scale, -FARTHEST, FARTHEST) for v in (X, points))
+    half = -0.5 * xp.vecdot(right, right)
+    # What is the same for all points, the norm of a row of X, changes no order.
+    return top(left @ xp.matrix_transpose(right) + half[None, :], k)
 
 
 def padded(values: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, asarray_like, double, is_foreign, namespace, slices, to_host, zeros
+from .._arrays import Array, asarray_like, clip_below, double, is_foreign, namespace, slices, to_host, zeros
 from ..gp.features import Pivots, without_trend
 from ..gp.normal_equations import NormalEquations
 from ..gp.outputs import per_output
@@ -96,23 +96,25 @@ class PivotedState(PivotState):
             return found
 
         F = self.features.transform(X) if found.features is None else found.features
-        left = np.maximum(to_host(self.features.unexplained(X, F) if found.left is None else found.left), 0.0)
+        # A copy, which is written into.
+        left = double(self.features.unexplained(X, F) if found.left is None else found.left) + 0.0
+        left, xp = clip_below(left, 0.0)[:, None], namespace(left)
 
         def compute() -> Correction:
-            weights = to_host((self.fit if self.conditioned is None else self.conditioned).weights)
-            Z, V = (np.asarray(to_host(v), dtype=np.float64) for v in (self.features.Z, self.features.V))
+            weights = (self.fit if self.conditioned is None else self.conditioned).weights
+            Z, V = double(self.features.Z), double(self.features.V)
             noise, known = self.adaptation.dependence * self.noise, self.fit.statistics
             unexplained = max(known.trace_error, 0.0) / max(known.count, 1.0)
-            gp = Conditional(self.kernel, Z, V.T @ weights, noise, unexplained)
-            return correction(store, gp, to_host(X))
+            gp = Conditional(self.kernel, Z, xp.matrix_transpose(V) @ weights, noise, unexplained)
+            return correction(store, gp, X)
 
         given = self.recent.correction(X, store, compute)
-        mean, left = to_host(found.mean) + given.mean, left[:, None]
+        mean = found.mean + given.mean
         if found.variance is None:
             return Prediction(mean)
         # Both bound what is left of the function: inducing points far away know something, too.
-        of_weights = np.maximum(to_host(found.variance) - left, 0.0)
-        return Prediction(mean, np.clip(given.left, 0.0, left) + given.unsure * of_weights)
+        of_weights = clip_below(found.variance - left, 0.0)
+        return Prediction(mean, xp.minimum(given.left, left) + given.unsure * of_weights)
 
     def update(self, X: Array, y: Array, weights: Array | None = None) -> Self:
         """See State. b·r + b² kernel entries, and WINDOW for each new pivot; O(b r² + r³)."""

@@ -7,7 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from ..gp.nearest import Index, closeness, largest, padded
+from .._arrays import Array, asarray_like, double, index, is_foreign, namespace, to_host, top, zeros
+from ..gp.nearest import Index, closeness, largest, padded, places_among
 from ..kernels import Kernel
 from .rows import same_labels
 
@@ -19,11 +20,11 @@ LEAST_WEIGHT = 1e-12
 
 @dataclass(frozen=True)
 class Stored:
-    """Some rows: X (n, d), standardised targets y (n, q) and weights (n,), on the host in float64."""
+    """Some rows: X (n, d), standardised targets y (n, q) and weights (n,), in float64, on the device of the stream."""
 
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
+    X: Array
+    y: Array
+    weights: Array
 
     @property
     def count(self) -> int:
@@ -33,12 +34,17 @@ class Stored:
     def joined(self, other: Stored, most: int | None = None) -> Stored:
         """Return these rows followed by others, the last `most` of them."""
         pairs = ((self.X, other.X), (self.y, other.y), (self.weights, other.weights))
-        start = 0 if most is None else max(0, self.count + other.count - most)
-        return Stored(*(np.concatenate([a[start:], b[max(0, start - self.count) :]]) for a, b in pairs))
+        start, xp = 0 if most is None else max(0, self.count + other.count - most), namespace(self.X)
+        late = max(0, start - self.count)
+        return Stored(*(xp.concat([a[start:, ...], b[late:, ...]], axis=0) for a, b in pairs))
 
     def only(self, kept: np.ndarray) -> Stored:
         """Return the rows at these places, or of a mask (n,)."""
-        return Stored(self.X[kept], self.y[kept], self.weights[kept])
+        values = (self.X, self.y, self.weights)
+        if not is_foreign(self.X):
+            return Stored(*(v[kept] for v in values))
+        at = np.flatnonzero(kept) if kept.dtype == np.bool_ else kept
+        return Stored(*(namespace(v).take(v, index(at.tolist(), v), axis=0) for v in values))
 
     def nearest(self, kernel: Kernel, X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return how near the k nearest rows are to each row of X (m, d) under a kernel, and their places; (m, k)."""
@@ -55,6 +61,20 @@ class Stored:
         places = largest(close, k)
         return np.take_along_axis(close, places, axis=1), places
 
+    def places(self, kernel: Kernel, X: Array, k: int) -> Array:
+        """Return the places (m, k) of the k rows nearest to each row of X (m, d), of a library other than NumPy."""
+        weights, xp = kernel.nearness(X.shape[1]), namespace(X)
+        if weights is not None:
+            return places_among(X, self.X, asarray_like(weights, X), k)
+        prior = xp.clip(double(kernel.diag(self.X)), min=1e-300)
+        return top(double(kernel.block(X, self.X)) / xp.sqrt(prior)[None, :], k)
+
+    def at(self, places: Array) -> Nearest:
+        """Return the rows at places (m, k)."""
+        xp, flat = namespace(places), (-1,)
+        values = (xp.take(v, xp.reshape(places, flat), axis=0) for v in (self.X, self.y, self.weights))
+        return Nearest(*(xp.reshape(v, (*places.shape, *v.shape[1:])) for v in values))
+
     def _index(self, weights: np.ndarray) -> Index:
         # Made once for these rows and a kernel; any thread may put it there.
         known: Index | None = self.__dict__.get("_prepared")
@@ -67,9 +87,9 @@ class Stored:
 class Nearest:
     """The stored rows nearest to each of m points: X (m, k, d), y (m, k, q), weights (m, k)."""
 
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
+    X: Array
+    y: Array
+    weights: Array
 
 
 @dataclass(frozen=True)
@@ -92,9 +112,13 @@ class Store:
     newest: Stored
 
     @classmethod
-    def empty(cls, size: int, neighbours: int, n_features: int, n_outputs: int) -> Self:
-        """Return a store of no rows."""
-        none = Stored(np.empty((0, n_features)), np.empty((0, n_outputs)), np.empty(0))
+    def empty(
+        cls, size: int, neighbours: int, n_features: int, n_outputs: int, like: Array | None = None
+    ) -> Self:
+        """Return a store of no rows, on the device of `like`."""
+        like = double(np.empty(0) if like is None else like)
+        shapes = ((0, n_features), (0, n_outputs), (0,))
+        none = Stored(*(zeros(shape, like) for shape in shapes))
         return cls(size, neighbours, none, none)
 
     @property
@@ -108,9 +132,9 @@ class Store:
 
     # Learning
 
-    def update(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Self:
+    def update(self, X: Array, y: Array, weights: Array | None = None) -> Self:
         """Return the store with the rows X (b, d), y (b, q) of weights (b,) too."""
-        own = np.ones(X.shape[0]) if weights is None else np.maximum(weights, LEAST_WEIGHT)
+        own = namespace(X).ones_like(X[:, 0]) if weights is None else _counting(weights)
         newest = self.newest.joined(Stored(X, y, own), self.size)
         if newest.count <= self._tail:
             return replace(self, newest=newest)
@@ -119,45 +143,46 @@ class Store:
     def _with(self, rows: Stored) -> Self:
         return replace(self, settled=rows, newest=rows.only(np.zeros(rows.count, dtype=bool)))
 
-    def _all(self) -> Stored:
+    @property
+    def rows(self) -> Stored:
+        """All rows, in the order in which they came."""
         return self.settled.joined(self.newest)
 
     def forgotten(self, rate: float) -> Self:
         """Return the store whose rows count for less: a row of weight w has the noise σ²/w."""
 
         def faded(rows: Stored) -> Stored:
-            return replace(rows, weights=np.maximum(rate * rows.weights, LEAST_WEIGHT))
+            return replace(rows, weights=_counting(rate * rows.weights))
 
         return replace(self, settled=faded(self.settled), newest=faded(self.newest))
 
     def without(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """Return the store without these rows, each once; of equal ones that of the nearest weight (b,)."""
-        rows, kept = self._all(), np.ones(self.count, dtype=bool)
+        rows, kept = self.rows, np.ones(self.count, dtype=bool)
+        there = Stored(*(to_host(v) for v in (rows.X, rows.y, rows.weights)))
         sought = np.ones(len(X)) if weights is None else weights
         for row, label, weight in zip(X, y, sought, strict=True):
-            at = np.flatnonzero(kept & (row == rows.X).all(axis=1))
-            at = at[same_labels(rows.y[at], label)]
-            apart = np.abs(np.log(rows.weights[at] / weight))
+            at = np.flatnonzero(kept & (row == there.X).all(axis=1))
+            at = at[same_labels(there.y[at], label)]
+            apart = np.abs(np.log(there.weights[at] / weight))
             kept[at[apart == apart.min(initial=np.inf)][-1:]] = False
         return self._with(rows.only(kept))
 
     def merge(self, other: Self) -> Self:
         """Return the store of the last rows of both, of each as its share of all; those of `other` count as older."""
-        mine, theirs, total = self._all(), other._all(), self.count + other.count
+        mine, theirs, total = self.rows, other.rows, self.count + other.count
         most = self.size if total <= self.size else self.size - self._tail
         n = theirs.count if total <= most else theirs.count * most // total
-        return self._with(
-            theirs.only(np.flatnonzero(np.ones(theirs.count))[theirs.count - n :]).joined(mine, most)
-        )
+        return self._with(theirs.only(np.arange(theirs.count - n, theirs.count)).joined(mine, most))
 
     def with_targets(
         self, change: np.ndarray, factors: np.ndarray | float = 1.0, last: int | None = None
     ) -> Self:
         """Return the store with targets y·factors − change of the last rows, or of all; both (q,)."""
-        rows = self._all()
-        y = rows.y.copy()
+        rows = self.rows
+        y = namespace(rows.y).asarray(rows.y, copy=True)
         start = 0 if last is None else max(0, rows.count - last)
-        y[start:] = y[start:] * factors - change
+        y[start:, :] = y[start:, :] * asarray_like(factors, y) - asarray_like(change, y)
         return self._with(replace(rows, y=y))
 
     def blank(self) -> Self:
@@ -166,8 +191,11 @@ class Store:
 
     # Predicting
 
-    def nearest(self, kernel: Kernel, X: np.ndarray, k: int) -> Nearest:
+    def nearest(self, kernel: Kernel, X: Array, k: int) -> Nearest:
         """Return the k rows nearest to each row of X (m, d), exactly; O(m n d)."""
+        if is_foreign(X):
+            rows = self.rows
+            return rows.at(rows.places(kernel, X, k))
         parts, (m, d) = (self.settled, self.newest), X.shape
         found = [rows.nearest(kernel, X, min(k, rows.count)) for rows in parts]
         best = np.argpartition(-np.concatenate([close for close, _ in found], axis=1), k - 1, axis=1)[:, :k]
@@ -178,3 +206,10 @@ class Store:
             for name in ("X", "y", "weights"):
                 getattr(out, name)[mask] = getattr(rows, name)[places[mask]]
         return out
+
+
+def _counting(weights: Array) -> Array:
+    """Return weights (n,), none below LEAST_WEIGHT."""
+    if type(weights) is np.ndarray:
+        return np.maximum(weights, LEAST_WEIGHT)
+    return namespace(weights).clip(weights, min=LEAST_WEIGHT)

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, to_host
+from .._arrays import Array, asarray_like, clipped, double, is_foreign, namespace, to_host
 
 # Weight of the prior of a ridge regression, in rows.
 PRIOR_ROWS = 1.0
@@ -61,9 +61,19 @@ class Affine:
     scale: np.ndarray
     reach: np.ndarray
 
+    def at(self, X: Array) -> np.ndarray:
+        """Return what is said at the rows X (m, d), on a device or not; (m, q) on the host."""
+        xp, rows = namespace(X), double(X)
+        slopes, centre, scale, reach = (
+            asarray_like(v, rows) for v in (self.slopes, self.centre, self.scale, self.reach)
+        )
+        away = clipped((rows - centre) * scale, -FARTHEST, FARTHEST) @ slopes
+        away = xp.minimum(xp.maximum(away, -1.0 * reach[None, :]), reach[None, :])
+        return np.asarray(self.level + to_host(away))
+
 
 class Member(ABC):
-    """Predicts standardised targets of q outputs; immutable. Rows are on the host, in float64.
+    """Predicts standardised targets of q outputs; immutable. On the host, in float64; X may be on a device.
 
     Attributes
     ----------
@@ -177,6 +187,8 @@ class FadingRidge(Member):
     def predict(self, X: np.ndarray) -> np.ndarray:
         """See Member; O(m d q), and O(d³) after an update."""
         d = self.n_features
+        if is_foreign(X):
+            return self.frozen(d).at(X)
         away = self._standardised(X) @ self._fit[0]
         reach = _reach(self)
         return np.asarray(self.mean[d:] + np.clip(away, -reach, reach))
@@ -201,6 +213,8 @@ class FadingRidge(Member):
         b = X.shape[0]
         left = self.fading ** np.arange(b - 1, -1, -1.0)
         left = left if weights is None else left * weights
+        if is_foreign(X):
+            return self._joined(self.fading**b, *_moments_on_device(self.unit, X, z, left))
         return self._joined(self.fading**b, *_moments(self._rows(X, z), left))
 
     def _rows(self, X: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -277,6 +291,18 @@ def _moments(rows: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, 
     mean = weights @ rows / count
     apart = rows - mean
     return count, mean, (apart * weights[:, None]).T @ apart
+
+
+def _moments_on_device(
+    unit: np.ndarray, X: Array, z: np.ndarray, left: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return `_moments` of rows X (b, d), on a device, beside z (b, q): of size (d + q)² on the host."""
+    xp, X = namespace(X), double(X)
+    rows = xp.concat([X / asarray_like(unit, X), asarray_like(z, X)], axis=1)
+    weights, rows, count = asarray_like(left, X), clipped(rows, -LARGEST, LARGEST), float(left.sum())
+    mean = weights @ rows / count
+    apart = rows - mean
+    return count, to_host(mean), to_host(xp.matrix_transpose(apart * weights[:, None]) @ apart)
 
 
 @dataclass(frozen=True)

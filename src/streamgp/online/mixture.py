@@ -30,6 +30,7 @@ from .calibration import SCORED, Scores, larger
 from .exponential import LARGEST_RATIO, LEAST, NEIGHBOURS, capped, first_weights, weighted
 from .local import Place
 from .members import FadingRidge, Known, Level, Member
+from .rows import beside, host, rows_of
 from .said import Answered, Said, told
 
 # Learning rates: of squared errors over a typical one, and of log densities. Small ones average members that are about
@@ -112,7 +113,8 @@ class Mixture:
 
         `store` is an empty one, for the member 'neighbours'.
         """
-        X, z, q = _host(X), _host(z), z.shape[1]
+        store, q = store and store.update(*beside(X, z, weights)), z.shape[1]
+        X, z, weights = host(X), host(z), None if weights is None else host(weights)
         made: dict[str, Member] = {
             "ridge": FadingRidge.of(X, q, 1.0),
             "ridge_recent": FadingRidge.of(X, q, float(np.exp(-1.0 / RECENT_ROWS))),
@@ -120,8 +122,7 @@ class Mixture:
         }
         members = tuple(made[name].update(X, z, weights) for name in names if name in made)
         prior = first_weights(names, q)
-        ones, store = np.ones_like(prior), store and store.update(X, z, weights)
-        count, gain = np.full(q, PRIOR_ROWS), np.ones((2, q))
+        ones, count, gain = np.ones_like(prior), np.full(q, PRIOR_ROWS), np.ones((2, q))
         return cls(names, members, prior, prior, ones, ones, count, scores, store, gain)
 
     @property
@@ -161,7 +162,7 @@ class Mixture:
         if self.store is not None:
             alone = Prediction(found.mean, found.variance)
             near = (state.corrected(X, found, self.store) if self.asks else alone,)
-        means, variances = told((found, *near), [m.predict(_host(X)) for m in self.members], state.noise)
+        means, variances = told((found, *near), [m.predict(rows_of(X)) for m in self.members], state.noise)
         if doubt is not None:  # spreads multiply it away again
             variances = variances + doubt[:, None, :] / np.maximum(self.spreads, NOTHING**2)
         said = self._mixed(means, variances)
@@ -200,11 +201,11 @@ class Mixture:
         Rows that earlier models answered are scored by what was answered. Only rows with the numbers `fresh` count.
         Squared errors count by the weights (b,) of their rows. `doubt` (b, q) is the variance by missing features.
         """
-        known = None if weights is None else _host(weights)
+        known = None if weights is None else host(weights)
         newest = max(0, X.shape[0] - SCORED)
-        X, z, lags = X[newest:, :], _host(z)[newest:], np.zeros(X.shape[0] - newest)
+        X, z, lags = X[newest:, :], host(z)[newest:], np.zeros(X.shape[0] - newest)
         doubt = None if doubt is None else doubt[newest:]
-        said, X = self.predict(X, predict_in_chunks(state, X), state, doubt), _host(X)
+        said, X = self.predict(X, predict_in_chunks(state, X), state, doubt), host(X)
         if late is not None and late.members.shape[2] == len(self.names) + 1:
             answered = late.members[newest:]
             # An answer without a spread has the spread of now.
@@ -253,7 +254,7 @@ class Mixture:
         found = state.left_out(X, z, at + (round(state.count) - n), weights)
         if found is None or found.error.shape[0] != z.shape[0]:
             return self
-        X, z, own = _host(X), _host(z), None if weights is None else _host(weights)
+        X, z, own = host(X), host(z), None if weights is None else host(weights)
         others = [whitened(member.left_out(X, z, own), own) for member in self.members]
         z = whitened(z, own)
         # Neighbours are not asked: what they leave of a row depends on whether it was learned.
@@ -305,8 +306,9 @@ class Mixture:
 
     def update(self, X: Array, z: Array, weights: Array | None = None) -> Self:
         """Return the mixture whose members have learned the rows X (b, d), z (b, q) of weights (b,)."""
-        X, z, own = _host(X), _host(z), None if weights is None else _host(weights)
-        gaps, store = np.isnan(z), self.store and self.store.update(X, z, own)
+        store = self.store and self.store.update(*beside(X, z, weights))
+        X, z, own = rows_of(X), host(z), None if weights is None else host(weights)
+        gaps = np.isnan(z)
         if not gaps.any():
             members = tuple(member.update(X, z, own) for member in self.members)
             return replace(self, members=members, store=store)
@@ -399,7 +401,3 @@ def _gained(mixture: Mixture, z: np.ndarray, said: Said) -> np.ndarray:
     new = np.where(asked, gains, 0.0).sum(axis=1) / np.maximum(n, 1)
     fading = np.exp(-n / GAIN_MEMORY)
     return np.asarray(fading * mixture.gain + (1.0 - fading) * new)
-
-
-def _host(values: Array) -> np.ndarray:
-    return np.asarray(to_host(values), dtype=np.float64)
