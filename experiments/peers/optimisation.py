@@ -42,8 +42,9 @@ def learned(name: str, model: Any, X: Any, Y: Any) -> Any:
 
     if model is None:
         tune = "doubling" if name == "doubling" else "continuous"
+        family = "matern52" if name == "matern52" else "squared_exponential"
         gp = StreamingGPRegressor(
-            "matern52", rank=300, members=("gp",), guard=None, tune=tune, forgetting=1.0, random_state=0
+            family, rank=300, members=("gp",), guard=None, tune=tune, forgetting=1.0, random_state=0
         )
         return StreamingGPModel(gp.fit(X.numpy(), Y[:, 0].numpy()))
     return model.condition_on_observations(X[-BATCH:], Y[-BATCH:])
@@ -66,7 +67,7 @@ def suggested(model: Any, best: float, seed: int) -> Any:
 
 
 @command(__doc__)
-@click.argument("name", type=click.Choice(["streamgp", "doubling", "exact"]))
+@click.argument("name", type=click.Choice(["streamgp", "matern52", "doubling", "exact"]))
 @click.option("--evaluations", default=2000, show_default=True, help="Of the function, in all.")
 @click.option("--first", default=30, show_default=True, help="Quasi-random points that come first.")
 @click.option(
