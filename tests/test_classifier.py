@@ -47,11 +47,25 @@ def ternary():
 @parametrize_with_checks(
     [StreamingGPClassifier(tune="none", rank=20, random_state=0)],
     expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": "units come from rows, and sites end at 1e-3 of a deviation"
+        "check_sample_weight_equivalence_on_dense_data": "the units of the kernel come from rows, repeated or not"
     },
 )
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
+
+
+@parametrize_with_checks(
+    [StreamingGPClassifier(kernels.SquaredExponential(3.0), tune="none", random_state=0)]
+    + [
+        StreamingGPRegressor(
+            kernels.SquaredExponential(3.0), likelihood=name, tune="none", guard=None, random_state=0
+        )
+        for name in ("poisson", "negative_binomial")
+    ]
+)
+def test_weights_are_repeated_rows_to_scikit_learn_where_the_kernel_is_given(estimator, check):
+    if "sample_weight" in check.func.__name__:
+        check(estimator)
 
 
 def test_probabilities_are_those_of_the_classes(binary):

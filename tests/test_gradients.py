@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streamgp import StreamingGPRegressor, kernels
+from streamgp.errors import InputError
 from streamgp.parameters import METHODS, used_by
 
 RNG = np.random.default_rng(5)
@@ -104,6 +105,20 @@ def test_outputs_that_lack_labels_are_differentiated_apart():
         2.0 * kernels.Matern(SCALES), noise=0.05, tune="none", members=("gp",), random_state=0
     )
     agree(gp.fit(X[:100], y[:100]).partial_fit(X[100:], y[100:]), atol=1e-4)
+
+
+def test_a_model_that_learned_rows_with_gaps_is_differentiated_at_whole_rows_only():
+    gaps = X.copy()
+    gaps[np.random.default_rng(0).random(X.shape) < 0.15] = np.nan
+    gp = StreamingGPRegressor(random_state=0, members=("gp",)).fit(gaps, Y)
+    agree(gp, atol=1e-4)
+    new = NEW.copy()
+    new[3, 1] = np.nan
+    for ask, words in ((gp.predict_gradient, "derivatives are"), (gp.sample_function(0), "a draw is")):
+        with pytest.raises(
+            InputError, match=rf"row 3 of X lacks feature 1 \(NaN\), and {words} of a function"
+        ):
+            ask(new)
 
 
 def test_single_precision_and_other_libraries_are_differentiated_too(library):

@@ -42,9 +42,7 @@ from streams import (
     expected_failed_checks=lambda estimator: (
         {}
         if isinstance(estimator.kernel, kernels.Kernel)
-        else {
-            "check_sample_weight_equivalence_on_dense_data": "equal rows tell of the noise, which is estimated"
-        }
+        else {"check_sample_weight_equivalence_on_dense_data": "units and noise are estimated from rows"}
     ),
 )
 def test_scikit_learns_checks(estimator, check):

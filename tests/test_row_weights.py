@@ -52,10 +52,13 @@ def same(a, b, rtol=1e-8):
         np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_row_of_weight_w_equals_w_rows(method):
-    weighted = learned(model(method), cut(X, Y, W))
-    repeated = model(method)
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [*((m, {}) for m in METHODS), *((m, {"variant": "literal"}) for m in ("srmf", "brmf"))],
+)
+def test_a_row_of_weight_w_equals_w_rows(method, more):
+    weighted = learned(model(method, **more), cut(X, Y, W))
+    repeated = model(method, **more)
     for x, y, w in cut(X, Y, W):
         repeated.partial_fit(np.repeat(x, w.astype(int), axis=0), np.repeat(y, w.astype(int)))
     same(weighted, repeated)

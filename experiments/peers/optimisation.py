@@ -1,6 +1,9 @@
 """Bayesian optimisation of Hartmann's six-dimensional function in batches of 10, beside BoTorch's exact GP.
 
-    python -m experiments.peers.optimisation streamgp|exact [--evaluations N] [--seed S] [--keep FILE]
+    python -m experiments.peers.optimisation streamgp|smooth|doubling|exact [--evaluations N] [--seed S] [--keep FILE]
+
+"streamgp" is tuned at every batch, as the exact model is; "smooth" too, with the exact model's family, the squared
+exponential; "doubling" when its rows have doubled, as streams are.
 
 Both models take the same acquisition function, qLogExpectedImprovement, optimised one point after another from the same
 number of starts, and the same first points. Prints, every 100 evaluations and at the end, the regret and the median
@@ -39,7 +42,11 @@ def learned(name: str, model: Any, X: Any, Y: Any) -> Any:
     from streamgp.adapters.botorch import StreamingGPModel
 
     if model is None:
-        gp = StreamingGPRegressor("matern52", rank=300, members=("gp",), guard=None, random_state=0)
+        tune = "doubling" if name == "doubling" else "continuous"
+        family = "squared_exponential" if name == "smooth" else "matern52"
+        gp = StreamingGPRegressor(
+            family, rank=300, members=("gp",), guard=None, tune=tune, forgetting=1.0, random_state=0
+        )
         return StreamingGPModel(gp.fit(X.numpy(), Y[:, 0].numpy()))
     return model.condition_on_observations(X[-BATCH:], Y[-BATCH:])
 
@@ -61,7 +68,7 @@ def suggested(model: Any, best: float, seed: int) -> Any:
 
 
 @command(__doc__)
-@click.argument("name", type=click.Choice(["streamgp", "exact"]))
+@click.argument("name", type=click.Choice(["streamgp", "smooth", "doubling", "exact"]))
 @click.option("--evaluations", default=2000, show_default=True, help="Of the function, in all.")
 @click.option("--first", default=30, show_default=True, help="Quasi-random points that come first.")
 @click.option(
@@ -95,7 +102,7 @@ def main(name: str, evaluations: int, first: int, seed: int, minutes: float, kee
                 flush=True,
             )
     if keep:
-        keep.write_bytes(pickle.dumps((X, Y, model if name == "streamgp" else None, times)))
+        keep.write_bytes(pickle.dumps((X, Y, None if name == "exact" else model, times)))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from ._arrays import (
 )
 from .checks import check_rows
 from .errors import NegativeVarianceWarning, ParameterError
-from .filling import Completed, completed, prior
+from .filling import Completed, completed, prior, refuse_gaps
 from .learner import Learner
 from .means import mean_at, mean_gradient_at
 from .methods import Prediction, predict_in_chunks
@@ -240,10 +240,10 @@ def as_learned(mean_function: Any) -> Any:
 def gradient(learner: Learner, X: Array, *, std: bool, latent: bool) -> Any:
     """Return the derivatives of the mean at the rows X (m, d) by the features, and of the standard deviation if asked.
 
-    Of the Gaussian process, in the units of features and targets. Features that are missing are filled in.
+    Of the Gaussian process, in the units of features and targets.
     """
     state, targets = learner.state, learner.targets
-    X = completed(learner, X, variance=False).X
+    refuse_gaps(X, "derivatives are")
     found = state.gradient(X, variance=std)
     mean, function = targets.undo_gradient(found.mean), learner.settings.mean_function
     if function is not None:
@@ -274,9 +274,9 @@ class SampledFunction:
     def __call__(self, X: Any) -> Array:
         """Return the function at the rows of X (m, d), (m,) or (m, q), without noise; the same at every call."""
         learner = self.learner
-        X = check_rows(X, learner.columns, learner.like)
+        X = check_rows(X, learner.columns, learner.like, incomplete=learner.imputation is not None)
+        refuse_gaps(X, "a draw is")
         with one_blas_thread(X):
-            X = completed(learner, X, variance=False).X
             return _with_prior_mean(learner, X, learner.targets.undo_mean(self.draw(X)))
 
 

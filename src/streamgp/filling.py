@@ -9,6 +9,7 @@ import numpy as np
 
 from ._arrays import Array, is_foreign, to_host
 from .checks import Batch
+from .errors import InputError
 from .labels import lacking
 from .online import missing
 from .online.answered import Late
@@ -81,6 +82,18 @@ def completed(learner: Learner, X: Array, *, variance: bool) -> Completed:
     doubt = np.zeros((X.shape[0], learner.targets.n_outputs))
     return Completed(
         X, imputation.doubt(learner.state, X, gaps) if variance else doubt, np.asarray(gaps.all(axis=1))
+    )
+
+
+def refuse_gaps(X: Array, what: str) -> None:
+    """Raise InputError where a row of X (m, d) lacks a feature: `what` is asked of a function of all features."""
+    gaps = lacking(X)
+    if gaps is None:
+        return
+    row, column = np.argwhere(gaps)[0]
+    raise InputError(
+        f"row {row} of X lacks feature {column} (NaN), and {what} of a function of all features: what is filled in "
+        "for `predict` moves with the other features. Fill the row in, or ask `predict` at rows nearby"
     )
 
 

@@ -433,13 +433,14 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
 
         With `return_std` also those of the standard deviation of a new observation, or of the function alone with
         `latent`. Of the member "gp" of the panel, as `predict` is with members=("gp",) and calibrated=False.
-        O(r (r + d)) a row for r inducing points, O(n (r + d)) for methods that keep all n rows.
+        O(r d) a row for r inducing points; with `return_std` O(r²) more, as the deviation itself costs, whatever d.
+        For methods that keep all n rows, O(n d) and O(n r) more.
         """
         learner = gaussian(self.learner_, "predict_gradient")
         refuse(learner.transform, "predict_gradient")
         if not isinstance(X, np.ndarray) and dask.is_lazy(X):
             raise InputError("gradients of a Dask collection are not computed lazily; compute its rows first")
-        X = check_rows(X, learner.columns, learner.like)
+        X = check_rows(X, learner.columns, learner.like, incomplete=learner.imputation is not None)
         with one_blas_thread(X):
             return gradient(learner, X, std=return_std, latent=latent)
 

@@ -2,9 +2,11 @@
 
 import ctypes
 import pickle
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -223,6 +225,33 @@ def test_interval_and_prefix_are_those_asked_for(tmp_path):
     found = compiled(tmp_path / "m.c", 1, np.float64, prefix="arm_1")(X)
     assert differences(found, gp, X, return_interval=0.5) < EXACT
     assert "#define ARM_1_FEATURES 3" in (tmp_path / "m.c").read_text()
+
+
+@needs_compiler
+def test_the_controller_of_the_robots_page_adds_what_was_learned_to_its_equations(tmp_path):
+    page = Path(__file__).resolve().parents[2] / "docs" / "robot.md"
+    (block,) = re.findall(r"^```c\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    equations = "void rigid_body(const float x[6], float out[2]) { out[0] = 2 * x[0]; out[1] = x[5]; }\n"
+    (tmp_path / "controller.c").write_text(block + equations)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    y = 3 * np.sin(2 * X[:, :2]) + 0.1 * rng.normal(size=(300, 2))
+    gp = learned(X, y, rank=60, members=("gp",))
+    export(gp, tmp_path / "friction.c", dtype="float32", prefix="friction")
+    library = tmp_path / "controller.so"
+    strict = ("-std=c99", "-Wall", "-Werror")
+    command = [COMPILER, *strict, "-shared", "-fPIC", tmp_path / "controller.c", "-o", library, "-lm"]
+    subprocess.run(command, check=True)
+    torque = ctypes.CDLL(str(library)).torque
+    torque.argtypes = [np.ctypeslib.ndpointer(np.float32)] * 2
+    for far in (0.1, 30.0):  # far from all rows the equations answer alone
+        row, out = np.full(6, far, np.float32), np.empty(2, np.float32)
+        assert torque(row, out) == 0
+        mean, std = gp.predict(row[None, :].astype(float), return_std=True)
+        wanted = np.array([2 * row[0], row[5]]) + np.where(std[0] < 1.0, mean[0], 0.0)
+        np.testing.assert_allclose(out, wanted, atol=1e-3)
+        assert (std[0] < 1.0).all() == (far < 1.0)
+    assert torque(np.full(6, np.nan, np.float32), out) == 1
 
 
 @pytest.mark.parametrize(

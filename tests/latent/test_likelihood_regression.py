@@ -169,6 +169,33 @@ def test_single_rows_and_batches_find_the_same_function():
     assert np.allclose(std, other, rtol=0.15)
 
 
+def laplace(likelihood, kernel, y, level):
+    """Mean and deviation of f at X given all y at once; Rasmussen & Williams, algorithms 3.1 and 3.2."""
+    K, a = kernel.block(X), np.zeros(len(y))
+    for _ in range(30):
+        f = K[: len(y), : len(y)] @ a
+        slope, w = likelihood.slopes(y, f + level)
+        inner = np.linalg.inv(K[: len(y), : len(y)] + np.diag(1 / w))
+        a = inner @ (f + slope / w)
+    cross = K[:, : len(y)]
+    return level + cross @ a, np.sqrt(K.diagonal() - (cross @ inner * cross).sum(axis=1))
+
+
+@pytest.mark.parametrize(("name", "apart"), [("poisson", 0.1), ("negative_binomial", 0.25)])
+def test_one_pass_over_counts_is_near_the_batch_solution(name, apart):
+    """Of large counts Laplace's approximation is near expectation propagation's, which is taken batch by batch.
+
+    The negative binomial density is skewed at any count.
+    """
+    y = np.random.default_rng(0).poisson(np.exp(F + 5.0)).astype(float)
+    kernel = 1.5 * kernels.SquaredExponential([0.8, 2.0])
+    gp = stream(model(name, kernel=kernel, tune="none", rank=260), y)
+    mean, std = gp.predict(X, return_std=True, latent=True)
+    expected, deviation = laplace(gp.likelihood_, kernel, y[:200], gp.learner_.model.level[0])
+    assert np.sqrt(np.mean(((mean - expected) / deviation) ** 2)) < apart
+    assert np.median(std / deviation) == pytest.approx(1.0, abs=0.03)
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -153,8 +153,11 @@ class Pivots:
         )
 
     def input_gradient(self, X: Array, C: Array) -> Array:
-        """Return the derivative by x of φ(x)ᵀc for the rows of X (b, d) and C (b, m + r); (b, d), O(b r (r + d))."""
-        C = double(C) @ double(self.V)
+        """Return the derivative by x of φ(x)ᵀc for the rows of X (b, d) and C (b, m + r); (b, d), O(b r (r + d)).
+
+        With C (1, m + r), the same for all rows, O(r² + b r d).
+        """
+        C = for_each_row(double(C) @ double(self.V), X)
         trend, m = self.kernel.split()[0], self.n_trend
         out = double(self.kernel.input_gradient(double(X), double(self.Z), C[:, m:]))
         if trend is None:
@@ -293,10 +296,13 @@ class Spectral:
         return self.scale(self.project(x))
 
     def input_gradient(self, x: Array, C: Array) -> Array:
-        """Return the derivative by x of φ(x)ᵀc for the rows of x (b, d) and C (b, r); shape (b, d), O(b n (r + d))."""
+        """Return the derivative by x of φ(x)ᵀc for the rows of x (b, d) and C (b, r); shape (b, d), O(b n (r + d)).
+
+        With C (1, r), the same for all rows, O(n r + b n d).
+        """
         xp, U = namespace(C), double(self.factor.U)
         at_rows = xp.matrix_transpose(U if self.weights is None else U * xp.sqrt(self.weights)[:, None])
-        coefficients = self.scale(C) @ at_rows
+        coefficients = for_each_row(self.scale(C) @ at_rows, x)
         return double(self.kernel.input_gradient(double(x), double(self.X), coefficients))
 
     def scale(self, projection: Array) -> Array:
@@ -308,6 +314,11 @@ class Spectral:
         """Return U|S|^½, the features of X itself as the factor has them, times W^½; shape (n, r)."""
         xp = namespace(self.factor.U)
         return self.factor.U * xp.sqrt(xp.abs(self.factor.S))[None, :]
+
+
+def for_each_row(C: Array, X: Array) -> Array:
+    """Return C (1, m) or (b, m) as coefficients of the rows of X (b, d); (b, m)."""
+    return C + zeros((X.shape[0], 1), C)
 
 
 def whiten(

@@ -279,7 +279,7 @@ class MergeableState(StatisticsState):
         return self.features.rank
 
     def gradient(self, X: Array, *, variance: bool = True) -> Gradient:
-        """See State; O(m r (r + d))."""
+        """See State; O(m r d), O(m r (r + d)) with the variance."""
         F, chain = self.features.transform(X), self.features.input_gradient
         return by_features(self._predicting, F, self.kernel, X, chain, variance=variance)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from .._arrays import Array, double, namespace, zeros
+from .._arrays import Array, double, namespace
 from ..gp.posterior import Posterior
 from ..kernels import Kernel
 from ..kernels.derivatives import central_differences
@@ -34,11 +34,10 @@ def by_features(
 ) -> Gradient:
     """Return the derivatives of the prediction of a posterior at the rows X (m, d) with features F (m, r).
 
-    `chain` returns the derivative of φ(x)ᵀc by x for rows X and coefficients (m, r).
+    `chain` returns the derivative of φ(x)ᵀc by x for rows X and coefficients (m, r), or (1, r) for all rows.
     """
     xp, weights = namespace(F), posterior.weights
-    nothing = zeros((X.shape[0], 1), weights)
-    columns = [nothing + weights[:, j][None, :] for j in range(weights.shape[1])]
+    columns = [weights[:, j][None, :] for j in range(weights.shape[1])]
     mean = xp.stack([chain(X, c) for c in columns], axis=2)
     if not variance:
         return Gradient(mean, None)
