@@ -47,7 +47,19 @@ from .methods import (
     weighted,
 )
 from .methods.recent import Recent
-from .online import answered, calibration, first, history, local, members, missing, mixture, outliers, tails
+from .online import (
+    answered,
+    calibration,
+    choice,
+    first,
+    history,
+    local,
+    members,
+    missing,
+    mixture,
+    outliers,
+    tails,
+)
 from .tuning import background, optimise, reservoir, schedule
 
 MAGIC = b"STREAMGP"
@@ -58,7 +70,8 @@ _HEAD = struct.Struct("<8sI32sQ")
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        Learner, answers.LearnedMean, first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
+        Learner, answers.LearnedMean, first.FirstRows, choice.OpenChoice, parameters.Settings, checks.Columns,
+        targets.TargetScaling,
         transforms.TargetTransform,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome,
         background.Asked, optimise.Search, calibration.Scores, local.LocalScale, tails.Tails,
