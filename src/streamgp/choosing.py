@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ._arrays import one_blas_thread
 from .checks import Batch
 from .filling import aligned
 from .learner import Learner, begin
@@ -28,7 +29,8 @@ def chosen_again(learner: Learner, batch: Batch) -> tuple[Learner, bool]:
     transform = chosen(wanted, rows.X, rows.y)
     if _names(transform) == _names(learner.transform):
         return replace(learner, choice=left), False
-    return _begun_again(learner, rows, transform, left, batch.X.shape[0]), True
+    with one_blas_thread(batch.X):
+        return _begun_again(learner, rows, transform, left, batch.X.shape[0]), True
 
 
 def _names(transform: TargetTransform | None) -> tuple[str, ...] | None:

@@ -267,9 +267,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
                 return self
             learner = replace(learner, settings=learner.settings.followed(self))
             if not isinstance(X, np.ndarray) and dask.is_lazy(X):
-                self._learner = dask.update(
-                    replace(gaussian(learner, "learning from Dask"), choice=None), X, y, sample_weight
-                )
+                chosen = replace(gaussian(learner, "learning from Dask"), choice=None)
+                self._learner = dask.update(chosen, X, y, sample_weight)
                 return self
             if isinstance(learner, LatentLearner):
                 batch = check_batch(X, y, learner.columns, learner.like, sample_weight)
@@ -282,8 +281,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
                 X, y, learner.columns, learner.like, sample_weight, deferred=deferred, incomplete=incomplete
             )
             batch = without_mean(learner.settings.mean_function, batch)
-            with one_blas_thread(batch.X):
-                learner, again = chosen_again(learner, batch)
+            learner, again = chosen_again(learner, batch)
             if again:  # what was answered so far has other units
                 self._learner, self._answered = learner, _no_answers(learner)
                 return self

@@ -114,10 +114,10 @@ def test_a_row_whose_factorisation_fails_is_a_bad_row_and_the_run_continues(tmp_
 
     original = streamgp.StreamingGPRegressor.partial_fit
 
-    def fails(self, X, y):
+    def fails(self, X, y, sample_weight=None):
         if (np.asarray(X)[:, 0] == 1.25).any():
             raise NumericalError("a factor is not positive definite")
-        return original(self, X, y)
+        return original(self, X, y, sample_weight)
 
     monkeypatch.setattr(streamgp.StreamingGPRegressor, "partial_fit", fails)
     write_csv(tmp_path / "t.csv", 200, l150="1.25,1,1,1")

@@ -41,6 +41,12 @@ def without_gaps(batch: TableRows, names: Sequence[str]) -> TableRows:
     return with_bad(batch, ~gaps.any(axis=1), reasons)
 
 
+def with_features(batch: TableRows) -> tuple[TableRows, int]:
+    """Return the rows that have a feature, and how many have none: a model cannot begin with them, none learns them."""
+    has_features = np.isfinite(batch.X).any(axis=1)
+    return batch.only(has_features), int((~has_features).sum())
+
+
 def with_weights(batch: TableRows) -> TableRows:
     """Return a batch with the last column of `y` as weights; rows with a label and no weight become bad.
 

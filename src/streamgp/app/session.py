@@ -19,7 +19,7 @@ from .baselines import Baselines
 from .late import LateLabels
 from .outputs import Quarantine, Writer
 from .predictions import RowPredictions
-from .raw_rows import as_numbers, with_weights, without_gaps
+from .raw_rows import as_numbers, with_features, with_weights, without_gaps
 from .roles import row_names
 from .sensors import Sensors
 from .tables import BadRow, Position, TableRows, row_text
@@ -320,7 +320,8 @@ class Session:
     def _learn(self, batch: TableRows) -> list[BadRow]:
         """Learn labelled rows, one at a time if they cannot be learned together; return those not learned."""
         if not self.fitted:
-            batch = self._with_features(batch)
+            batch, empty = with_features(batch)
+            self.reasons.update({EMPTY: empty} if empty else {})
         X, y, numbers, weights = batch.X, batch.y, batch.line_numbers, batch.weights
         if not numbers:
             return []
@@ -336,14 +337,6 @@ class Session:
                     bad.append(self._bad_row(line, error, X[i], y[i]))
         self.tally.learned += len(numbers) - len(bad)
         return bad
-
-    def _with_features(self, batch: TableRows) -> TableRows:
-        """Return the rows that have a feature: a model cannot begin with others, and no model learns them."""
-        has_features = np.isfinite(batch.X).any(axis=1)
-        empty = int((~has_features).sum())
-        if empty:
-            self.reasons[EMPTY] += empty
-        return batch.only(has_features)
 
     def _partial_fit(
         self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, line_numbers: list[int]
