@@ -205,3 +205,63 @@ def test_what_is_not_built_for_transforms_says_so(tmp_path):
         ParameterError, match="target_transform='log' and mean_function are not built together"
     ):
         StreamingGPRegressor(target_transform="log", mean_function=lambda X: X[:, 0]).fit(X, y)
+
+
+def late_to_show(n=300):
+    """Targets whose first 60 tell little of how they are distributed."""
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    g = X[:, 0] + 0.4 * np.random.default_rng(1).standard_normal(n)
+    g[:60] = 0.05 * g[:60] + 2
+    return X, np.exp(g)
+
+
+@pytest.mark.parametrize(("batch", "end"), [(20, 200), (70, 140)])
+def test_auto_looks_again_while_first_rows_double_and_is_then_the_model_of_all_of_them(batch, end, tmp_path):
+    X, y = late_to_show()
+    gp = learned(X[: end - batch], y[: end - batch], batch, target_transform="auto")
+    assert gp.target_transform_ == ("none",)
+    gp.save(tmp_path / "m.gp")
+    gp = load(tmp_path / "m.gp").partial_fit(X[end - batch : end], y[end - batch : end])
+    assert gp.target_transform_ == ("log",)
+    at_once = learned(X[:end], y[:end], end, target_transform="log")
+    for answer, wanted in zip(*(m.predict(X, return_interval=0.9) for m in (gp, at_once)), strict=True):
+        assert_array_equal(answer, wanted)
+    assert gp.n_samples_seen_ + gp.n_refused_ == end
+    assert gp.refused_.shape == (batch,)
+
+
+def test_auto_gives_up_a_transform_for_targets_out_of_its_range_among_the_first_rows_alone():
+    X, y = positive(900)
+    gp = learned(X[:60], y[:60], target_transform="auto")
+    assert gp.target_transform_ == ("log",)
+    gp.partial_fit(X[60:80], -y[60:80])
+    assert gp.target_transform_ == ("none",)
+    assert gp.n_samples_seen_ + gp.n_refused_ == 80
+    gp = learned(X, y, 300, target_transform="auto")
+    with pytest.raises(InputError, match="0 or more"):
+        gp.partial_fit(X[:20], -y[:20])
+
+
+def test_rows_that_were_taken_away_or_merged_are_not_learned_again_by_another_choice():
+    X, y = late_to_show()
+    gp = learned(X[:80], y[:80], 80, target_transform="auto")
+    other = copy.deepcopy(gp).partial_fit(X[80:99], y[80:99])
+    gp.unlearn(X[60:80], y[60:80])
+    for model, seen in ((gp, 60), (copy.deepcopy(gp).merge(other), 159)):
+        model.partial_fit(X[100:300], y[100:300])
+        assert model.target_transform_ == ("none",)
+        assert model.n_samples_seen_ + model.n_refused_ == seen + 200
+
+
+def test_missing_features_and_weights_of_first_rows_are_those_of_a_first_batch():
+    X, y = late_to_show(210)
+    weights = np.random.default_rng(2).uniform(0.5, 2, 210)
+    X[5, 0] = X[150] = np.nan
+    gp = StreamingGPRegressor(random_state=0, rank=60, neighbours=0, target_transform="auto")
+    once = StreamingGPRegressor(random_state=0, rank=60, neighbours=0, target_transform="log")
+    for i in (0, 105):
+        gp.partial_fit(X[i : i + 105], y[i : i + 105], weights[i : i + 105])
+    once.partial_fit(X, y, weights)
+    assert gp.target_transform_ == ("log",)
+    assert_array_equal(gp.predict(X[:20]), once.predict(X[:20]))
+    assert (gp.n_empty_, gp.n_missing_.tolist()) == (once.n_empty_, once.n_missing_.tolist()) == (1, [2, 1])

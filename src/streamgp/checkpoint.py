@@ -57,7 +57,19 @@ from .methods import (
     weighted,
 )
 from .methods.recent import Recent
-from .online import answered, calibration, first, history, local, members, missing, mixture, outliers, tails
+from .online import (
+    answered,
+    calibration,
+    choice,
+    first,
+    history,
+    local,
+    members,
+    missing,
+    mixture,
+    outliers,
+    tails,
+)
 from .tuning import background, optimise, reservoir, schedule
 
 MAGIC = b"STREAMGP"
@@ -69,7 +81,7 @@ _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         Learner, single_rows.Ahead, single_rows.Group, checks.Batch, answered.Late, answers.LearnedMean,
-        first.FirstRows, parameters.Settings, checks.Columns, targets.TargetScaling,
+        first.FirstRows, choice.OpenChoice, parameters.Settings, checks.Columns, targets.TargetScaling,
         transforms.TargetTransform,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome,
         background.Asked, optimise.Search, calibration.Scores, local.LocalScale, tails.Tails,

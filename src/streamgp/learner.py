@@ -30,6 +30,7 @@ from .methods.stored import Store
 from .online import calibration
 from .online.answered import Late
 from .online.calibration import Scores
+from .online.choice import OpenChoice
 from .online.exponential import NEIGHBOURS
 from .online.first import FirstRows
 from .online.history import Ledger, Repeats
@@ -40,7 +41,7 @@ from .online.suspects import ROUNDS
 from .parameters import AUTO, MERGEABLE, Settings
 from .row_weights import taken
 from .targets import TargetScaling
-from .transforms import TargetTransform, chosen
+from .transforms import TargetTransform
 from .tuning.background import Asked
 from .tuning.reservoir import SAMPLE, Reservoir
 from .tuning.schedule import Schedule
@@ -89,6 +90,8 @@ class Learner:
         By which features that are missing are filled in; None where they are refused.
     transform : TargetTransform or None
         Of the targets, before all else; None for none.
+    choice : OpenChoice or None
+        The rows by which another transform may still be chosen.
     ahead : Ahead or None
         The last rows, where only state and mixture know them yet (`single_rows`).
     """
@@ -112,6 +115,7 @@ class Learner:
     asked: Asked | None = None
     imputation: Imputation | None = None
     transform: TargetTransform | None = None
+    choice: OpenChoice | None = None
     ahead: Ahead | None = None
 
     # The loop
@@ -306,17 +310,14 @@ class Learner:
         """Begin with all rows so far: units, hyperparameters and basis come from more of them now."""
         n = batch.X.shape[0]
         both, at_once = batch.behind(first.X, first.y, first.weights), n > self.rows_seen
-        transform = self.transform
-        if transform is None:  # chosen when the rows are enough
-            transform = chosen(self.settings.target_transform, to_host(both.X), to_host(both.y))
-            both = both.transformed(transform)
         begun = begin(self.settings, both, self.batches + 1, at_once=at_once, imputation=self.imputation)
         begun = hyperparameters.asked_for(begun)
         outliers, schedule = begun.outliers, begun.schedule
         return replace(
             begun,
             columns=self.columns,
-            transform=transform,
+            transform=self.transform,
+            choice=self.choice,
             unlabelled=self.unlabelled,
             outliers=outliers.after_first(self.outliers, n, first.estimating),
             schedule=replace(

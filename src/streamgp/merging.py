@@ -45,6 +45,7 @@ def unlearned(learner: Learner, batch: Batch) -> Learner:
         ledger=ledger,
         repeats=Repeats(),
         imputation=imputation and imputation.without(batch.X),
+        choice=None,
     )
     after = given_up(after)  # a tuning under way has these rows in its sample
     judged, mixture = _judged_again(after), learner.mixture
@@ -108,6 +109,7 @@ def merged(learner: Learner, other: Learner) -> Learner:
         repeats=Repeats(),
         mixture=learner.mixture and other.mixture and learner.mixture.merge(other.mixture),
         imputation=learner.imputation and other.imputation and learner.imputation.merge(other.imputation),
+        choice=None,
     )
 
 

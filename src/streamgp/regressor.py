@@ -24,6 +24,7 @@ from .answers import (
     sampled_function,
 )
 from .checks import check_batch, check_rows, seed_of
+from .choosing import chosen_again
 from .errors import CheckpointError, InputError, InputTypeError
 from .filling import aligned
 from .latent import LatentLearner
@@ -33,6 +34,7 @@ from .learner import Learner, begin
 from .locking import writing
 from .means import without_mean
 from .online.answered import AnswerMemory, Answers, scoring
+from .online.choice import OpenChoice
 from .parameters import DECLARED, GAUSSIAN, Settings
 from .single_rows import with_settings
 from .transforms import first_transform, refuse
@@ -267,7 +269,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
             learner = self._with_settings(learner)
             if not isinstance(X, np.ndarray) and dask.is_lazy(X):
                 known = single_rows.settled(gaussian(learner, "learning from Dask"))
-                self._learner = dask.update(known, X, y, sample_weight)
+                self._learner = dask.update(replace(known, choice=None), X, y, sample_weight)
                 return self
             if isinstance(learner, LatentLearner):
                 batch = check_batch(X, y, learner.columns, learner.like, sample_weight)
@@ -279,12 +281,15 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
             batch = check_batch(
                 X, y, learner.columns, learner.like, sample_weight, deferred=deferred, incomplete=incomplete
             )
-            batch = without_mean(learner.settings.mean_function, batch).transformed(learner.transform)
+            batch = without_mean(learner.settings.mean_function, batch)
+            learner, again = chosen_again(learner, batch)
+            if again:  # what was answered so far has other units
+                self._learner, self._answered = learner, _no_answers(learner)
+                return self
+            batch = batch.transformed(learner.transform)
             asked, seen = batch.ids_of(ids), learner.rows_seen
             with one_blas_thread(batch.X), scoring(self._answered, batch.X, asked, seen) as late:
-                self._learner = after = single_rows.update(learner, batch, late)
-            if after.transform is not learner.transform:  # what was answered so far has other units
-                self._answered = _no_answers(after)
+                self._learner = single_rows.update(learner, batch, late)
         return self
 
     def _with_settings(self, learner: Learner | LatentLearner) -> Learner | LatentLearner:
@@ -292,7 +297,9 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         settings = learner.settings.followed(self)
         if settings is learner.settings:
             return learner
-        if not settings.differs(learner.settings):  # after loading arguments are equal, but not the same objects
+        if not settings.differs(
+            learner.settings
+        ):  # after loading arguments are equal, but not the same objects
             return with_settings(learner, settings)
         learner = learner if isinstance(learner, LatentLearner) else single_rows.settled(learner)
         return replace(learner, settings=settings)
@@ -311,13 +318,15 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
             batch = check_batch(X, y, None, None, sample_weight, incomplete=incomplete)
             batch = without_mean(settings.mean_function, batch)
             transform = first_transform(settings.target_transform, batch.X, batch.y)
+            choice = OpenChoice.first(settings.target_transform, batch)
             batch = batch.transformed(transform)
             with one_blas_thread(batch.X):
                 if settings.likelihood != GAUSSIAN:
                     self._learner, self._answered = latent.begin(settings, batch), None
                     seed_of(self.random_state)
                     return
-                learner = replace(aligned(begin(settings, batch), batch.empty), transform=transform)
+                learner = aligned(begin(settings, batch), batch.empty)
+                learner = replace(learner, transform=transform, choice=choice)
         seed_of(self.random_state)
         self._learner = learner
         # After the learner: a thread that reads it before the learner has no answers of other outputs.
@@ -331,8 +340,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         change pivots as they need to.
         """
         with writing(self):
-            learner = gaussian(self._with_settings(self.learner_), "learn_streams")
-            self._learner = dask.learn_streams(streams, single_rows.settled(learner))
+            learner = single_rows.settled(gaussian(self._with_settings(self.learner_), "learn_streams"))
+            self._learner = dask.learn_streams(streams, replace(learner, choice=None))
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -180,6 +180,7 @@ def _is_ordinary(learner: Learner, batch: Batch) -> bool:
     return (
         0 < n < GROUP
         and learner.first is None
+        and learner.choice is None
         and not is_foreign(batch.X)
         and not batch.unlabelled
         and batch.lacking is None

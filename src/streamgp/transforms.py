@@ -73,6 +73,14 @@ class TargetTransform:
         """Return whether another transform is the same function."""
         return other is not None and self.names == other.names and bool((self.shift == other.shift).all())
 
+    def suits(self, y: np.ndarray) -> bool:
+        """Return whether all targets of y (n, q) can be transformed."""
+        try:
+            self.apply(y)
+        except InputError:
+            return False
+        return True
+
     def _forward(self, j: int, y: np.ndarray) -> np.ndarray:
         name, c = self.names[j], self.shift[j]
         if name == "none":

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import streamgp
-from app.helpers import invoke, read_rows, run
+from app.helpers import invoke, random_rows, read_rows, run
 from streamgp.columns import StreamColumns, load
 
 OPTIONS = (
@@ -146,3 +146,13 @@ def test_every_format_gives_the_same_raw_rows(tmp_path):
         outs.append(np.array([[float(cell or "nan") for cell in row] for row in rows]))
     for out in outs[1:]:
         np.testing.assert_allclose(out, outs[0], rtol=1e-6)
+
+
+def test_by_default_a_batch_is_as_long_as_the_shortest_lag_and_never_longer_than_100(tmp_path):
+    rows, y = random_rows(130)
+    pd.DataFrame(rows, columns=list("abc")).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    for more, batch in (((), 100), (("--lags", "7,30"), 7), (("--lags", "120"), 100)):
+        out = tmp_path / "o.csv"
+        outcome = run(tmp_path / "t.csv", "--target", "y", "--rank", 5, *more, "--output", out)
+        assert outcome.exit_code == 0, outcome.output
+        assert sum(not row["y_mean"] for row in read_rows(out)) == batch  # nothing is said before the first

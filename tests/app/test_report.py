@@ -1,12 +1,14 @@
 """The page about a run."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from app.helpers import run, write_csv
 from streamgp import kernels
+from streamgp.app import panels
 from streamgp.app.run_page import broken_windows, relevances
 from streamgp.app.trace import Stretch, Sums
 
@@ -108,3 +110,18 @@ def test_a_resumed_run_reports_all_of_it(tmp_path):
     assert texts[0].count("<tr>") == texts[1].count("<tr>")
     assert "800 rows" in texts[1]
     assert "line 2 –" in texts[1] or "In no 100 rows" in texts[1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 300])
+@pytest.mark.parametrize("name", ["line 7", "14/03/2004 22.00.00", "2016-01-11T17:00:00+01:00"])
+def test_names_below_an_axis_lie_beside_each_other_and_inside_the_figure(n, name):
+    figure, axes = panels._new("title")
+    axes.plot(np.arange(n), 1e6 + np.arange(n))
+    panels._name_rows(axes, [name] * n)
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert len(boxes) >= min(n, 2)
+    for left, right in pairwise(boxes):
+        assert left.x1 < right.x0
+    assert boxes[0].x0 >= 0
+    assert boxes[-1].x1 <= figure.bbox.width

@@ -114,10 +114,10 @@ def test_a_row_whose_factorisation_fails_is_a_bad_row_and_the_run_continues(tmp_
 
     original = streamgp.StreamingGPRegressor.partial_fit
 
-    def fails(self, X, y):
+    def fails(self, X, y, sample_weight=None):
         if (np.asarray(X)[:, 0] == 1.25).any():
             raise NumericalError("a factor is not positive definite")
-        return original(self, X, y)
+        return original(self, X, y, sample_weight)
 
     monkeypatch.setattr(streamgp.StreamingGPRegressor, "partial_fit", fails)
     write_csv(tmp_path / "t.csv", 200, l150="1.25,1,1,1")
@@ -199,3 +199,23 @@ def test_rows_that_wait_for_their_labels_are_resumed(tmp_path):
     X = random_rows(50, 5)[0]
     for a, b in zip(*(g.predict(X, return_interval=0.9) for g in (once, twice)), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 40])
+def test_a_run_waits_for_the_first_row_that_has_a_feature(tmp_path, batch):
+    write_csv(tmp_path / "all.csv", 60)
+    names, *rows = (tmp_path / "all.csv").read_text().splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([names, *[",,,1.5"] * 4, *rows]))
+    common = ("--target", "y", "--rank", 20, "--batch", batch)
+    outcome = run(tmp_path / "t.csv", *common, "--save", tmp_path / "m.gp")
+    assert outcome.exit_code == 0, outcome.output
+    assert "60 learned" in outcome.output
+    assert "4 rows without any feature" in outcome.output
+    assert streamgp.load(tmp_path / "m.gp").n_samples_seen_ == 60
+
+
+def test_a_run_of_rows_without_any_feature_ends_well_and_learns_nothing(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n" + ",,2\n" * 5)
+    outcome = run(tmp_path / "t.csv", "--target", "y", "--save", tmp_path / "m.gp")
+    assert outcome.exit_code == 0, outcome.output
+    assert "nothing was learned" in outcome.output

@@ -95,7 +95,8 @@ class LateLabels:
         keys = lines.texts[:, -1].tolist() if lines.line_numbers else []
         waiting, twice, unknown = dict(self.waiting), 0, 0
         found: list[tuple[Waiting, np.ndarray, int]] = []
-        for key, labels, line in zip(keys, lines.y, lines.line_numbers, strict=True):
+        at: list[int] = []
+        for i, (key, labels, line) in enumerate(zip(keys, lines.y, lines.line_numbers, strict=True)):
             entry = waiting.get(key)
             if entry is None:  # it had to make place within the batch
                 unknown += 1
@@ -105,6 +106,7 @@ class LateLabels:
             if new.any():
                 waiting[key] = replace(entry, known=entry.known | new)
                 found.append((entry, np.where(new, labels, np.nan), line))
+                at.append(i)
         came = self.came + sum(int(np.isfinite(labels).sum()) for _, labels, _ in found)
         after = replace(
             self, waiting=waiting, came=came, twice=self.twice + twice, unknown=self.unknown + unknown
@@ -114,7 +116,7 @@ class LateLabels:
         entries = [entry for entry, _, _ in found]
         batch = TableRows(
             np.array([entry.x for entry in entries]), np.array([labels for _, labels, _ in found]),
-            [line for _, _, line in found],
+            [line for _, _, line in found], weights=lines.weights if lines.weights is None else lines.weights[at],
         )  # fmt: skip
         rows = np.array([entry.row for entry in entries])
         answers = np.stack([entry.answer for entry in entries], axis=1)

@@ -15,7 +15,8 @@ th, td { border-bottom: 1px solid #ccc; padding: .3rem .6rem; text-align: left; 
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption { font-size: .9rem; color: #444 }
 .grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 0 1.5rem }
-.grid figure { margin: .8rem 0 } .grid img { width: 100% } p { overflow-wrap: anywhere }
+.grid figure { margin: .8rem 0 } .grid img { width: 100% }
+h1 { font-size: clamp(1.4rem, 6vw, 2rem) } h1, h2, p { overflow-wrap: anywhere }
 .alarm { border-left: .3rem solid #D55E00; background: #fff4ec; padding: .3rem .7rem; margin: .4rem 0 }
 @media (max-width: 40rem) {
   table, tbody, tr, td { display: block } tr:first-child { display: none }

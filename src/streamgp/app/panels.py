@@ -15,6 +15,8 @@ MEASURED, PREDICTED, OTHER, *_ = ({"color": colour, "linestyle": dash} for colou
 _DOTS = {"color": "#000000", "linestyle": "none", "marker": ".", "markersize": 3.5}
 # Places on the time axis that are named.
 _TICKS = 3
+# Letters that there is room for below the axis.
+_LETTERS = 48
 # Rows of which an error and a share inside the intervals are taken.
 AT_LEAST = 100
 
@@ -27,11 +29,16 @@ def _new(title: str) -> tuple[Any, Any]:
 
 def _name_rows(axes: Any, names: Sequence[str]) -> None:
     """Name some places of an axis whose positions are those of the names."""
-    at = np.unique(np.linspace(0, len(names) - 1, min(_TICKS, len(names))).astype(int))
+    last = len(names) - 1
+    at = np.unique(np.linspace(0, last, min(_TICKS, len(names))).astype(int))
+    if sum(len(names[i]) for i in at) > _LETTERS:
+        at = np.unique([0, last])
     axes.set_xticks(at, [names[i] for i in at])
-    for label, side in zip(axes.get_xticklabels(), ("left", "center", "right"), strict=False):
-        label.set_horizontalalignment(side if len(at) == _TICKS else "center")
-    axes.set_xlim(-0.5, len(names) - 0.5 if len(names) > 1 else 0.5)
+    sides = {0: "left", last: "right"} if last else {}
+    for i, label in zip(at, axes.get_xticklabels(), strict=True):
+        label.set_horizontalalignment(sides.get(int(i), "center"))
+    margin = 0.02 * last if last else 0.5
+    axes.set_xlim(-margin, last + margin)
 
 
 def _legend(axes: Any, columns: int = 3) -> None:

@@ -41,6 +41,24 @@ def without_gaps(batch: TableRows, names: Sequence[str]) -> TableRows:
     return with_bad(batch, ~gaps.any(axis=1), reasons)
 
 
+def with_features(batch: TableRows) -> tuple[TableRows, int]:
+    """Return the rows that have a feature, and how many have none: a model cannot begin with them, none learns them."""
+    has_features = np.isfinite(batch.X).any(axis=1)
+    return batch.only(has_features), int((~has_features).sum())
+
+
+def with_weights(batch: TableRows) -> TableRows:
+    """Return a batch with the last column of `y` as weights; rows with a label and no weight become bad.
+
+    The weight of a row without a label tells nothing: it is one.
+    """
+    y, weights = batch.y[:, :-1], batch.y[:, -1]
+    labelled = np.isfinite(y).any(axis=1)
+    lacks = labelled & np.isnan(weights)
+    batch = replace(batch, y=y, weights=np.where(labelled, weights, 1.0))
+    return with_bad(batch, ~lacks, {int(i): "its weight is missing" for i in np.flatnonzero(lacks)})
+
+
 def with_bad(batch: TableRows, good: np.ndarray, reasons: Mapping[int, str]) -> TableRows:
     """Return the good rows (b,) of a batch, and the others, with their reasons, among its bad ones."""
     bad = [BadRow(batch.line_numbers[i], why, batch.text_of(i)) for i, why in reasons.items()]

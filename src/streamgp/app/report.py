@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ..errors import ParameterError
 from ..evaluation import Record
+from ..parameters import GAUSSIAN
 from .baselines import NAMES
 from .tally import Tally
 
@@ -114,9 +115,11 @@ def score_rows(tally: Tally, j: int, target: str) -> list[list[str]]:
     ]
 
 
-def noise_text(noise: Any) -> str:
-    """Return the noise variance of each target as text."""
-    return ", ".join(f"{value:.4g}" for value in np.ravel(noise))
+def noise_text(gp: Any) -> str:
+    """Return how the targets of a fitted regressor are distributed about their functions."""
+    if gp.likelihood != GAUSSIAN:
+        return f"likelihood {', '.join(map(short_kernel, np.ravel(np.array(gp.likelihood_, dtype=object))))}"
+    return "noise variance " + ", ".join(f"{value:.4g}" for value in np.ravel(gp.noise_))
 
 
 def short_kernel(kernel: object) -> str:

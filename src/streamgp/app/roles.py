@@ -35,6 +35,8 @@ class Roles:
         Read as text, to be written beside the predictions.
     key : str or None
         Read as text: by which a later line with a label knows its row.
+    weight : str or None
+        Read as a number: how much a row counts.
     """
 
     targets: tuple[str, ...]
@@ -42,6 +44,12 @@ class Roles:
     texts: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     key: str | None = None
+    weight: str | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All columns that are read as labels; the weight comes last."""
+        return (*self.targets, *(() if self.weight is None else (self.weight,)))
 
     @property
     def all_texts(self) -> tuple[str, ...]:
@@ -59,25 +67,29 @@ def roles_of(reader: Reader, options: Mapping[str, Any]) -> tuple[Roles, StreamC
 
     By default features are all columns that have a name and no other role. `options` has `targets`, `features` and
     `ignore`, and may have `time`, `time_as`, `time_format`, `time_zone`, `categorical`, `lags`, `lags_of` and `delay`.
-    `id` is no feature; `key` is the same where labels come on later lines. Raise ParameterError for options that do
-    not fit the columns.
+    `id` is no feature; `key` is the same where labels come on later lines; nor is `weight`. Raise ParameterError for
+    options that do not fit the columns.
     """
     options = {"keep": (), "time": (), "categorical": (), "lags": (), "lags_of": (), "delay": 0, **options}
     named = ("targets", "features", "ignore", "time", "categorical", "keep")
     given = {name: joined(options[name], reader.columns) for name in named}
-    identity = (options["id"],) if options.get("id") else ()
-    targets, ignored = given["targets"], (*given["ignore"], *identity)
+    identity, weight = ((options[name],) if options.get(name) else () for name in ("id", "weight"))
+    targets, ignored = given["targets"], (*given["ignore"], *identity, *weight)
     columns = first_names(reader.columns)
     if not targets:
         raise ParameterError(f"name the column to predict with --target; the columns are {columns}")
     known = {*reader.columns, *targets} if reader.open_ended else set(reader.columns)
     lags_of = {name: lags for group, lags in options["lags_of"] for name in joined(group, reader.columns)}
-    for flag, names in (*given.items(), ("lags-of", lags_of), ("id", identity)):
+    for flag, names in (*given.items(), ("lags-of", lags_of), ("id", identity), ("weight", weight)):
         for name in names:
             if name not in known:
                 raise ParameterError(f"--{FLAGS.get(flag, flag)} {name} is none of the columns {columns}")
     texts = tuple(dict.fromkeys([*given["time"], *given["categorical"]]))
-    for role, names in (("a feature", given["features"]), ("a time or a category", texts)):
+    for role, names in (
+        ("a feature", given["features"]),
+        ("a time or a category", texts),
+        ("a weight", weight),
+    ):
         both = sorted(set(targets) & set(names))
         if both:
             raise ParameterError(f"{both[0]} cannot be a target and {role}; leave it out of one")
@@ -88,10 +100,11 @@ def roles_of(reader: Reader, options: Mapping[str, Any]) -> tuple[Roles, StreamC
     if not (numbers or texts or options["lags"] or lags_of):
         raise ParameterError("no column is left to predict from; name some with --features")
     if not (texts or options["lags"] or lags_of):
-        return Roles(targets, numbers, kept=given["keep"], key=key), None
+        return Roles(targets, numbers, kept=given["keep"], key=key, weight=options.get("weight")), None
     columns_ = _transformer(options, targets, numbers, given, lags_of)
     state = columns_.begin([*numbers, *texts, *lags_of]).state_
-    return Roles(targets, state.numbers, state.texts, given["keep"], key), columns_
+    roles = Roles(targets, state.numbers, state.texts, given["keep"], key, options.get("weight"))
+    return roles, columns_
 
 
 def _transformer(

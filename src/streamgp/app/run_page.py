@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..parameters import GAUSSIAN
 from . import pages, panels
 from .report import new_figure, noise_text, score_head, score_rows, short_kernel
 from .session import Session
@@ -182,11 +183,8 @@ def _plain(value: float) -> str:
 def _model(session: Session) -> list[str]:
     """Return what matters to the model, and its state."""
     gp = session.gp
-    lines = [
-        f"{gp.method}; kernel {short_kernel(gp.kernel_)} of standardised targets, noise variance "
-        f"{noise_text(gp.noise_)}."
-    ]
-    if gp.trace_error_share_ or gp.method == "pivoted":
+    lines = [f"{gp.method}; kernel {short_kernel(gp.kernel_)} of standardised targets, {noise_text(gp)}."]
+    if gp.likelihood == GAUSSIAN and (gp.trace_error_share_ or gp.method == "pivoted"):
         lines.append(rank_advice(session))
     parts = [pages.heading("What matters")]
     X = np.concatenate(list(session.latest)) if session.latest else np.zeros((0, 0))

@@ -19,7 +19,7 @@ from .baselines import Baselines
 from .late import LateLabels
 from .outputs import Quarantine, Writer
 from .predictions import RowPredictions
-from .raw_rows import as_numbers, without_gaps
+from .raw_rows import as_numbers, with_features, with_weights, without_gaps
 from .roles import row_names
 from .sensors import Sensors
 from .tables import BadRow, Position, TableRows, row_text
@@ -31,6 +31,8 @@ FIRST_BAD = 5
 # Batches of which the inputs are kept, for the spread of each feature in a report.
 LATEST = 5
 
+# Why a row with a label may be no part of the model, and yet not be bad.
+EMPTY = "every feature is missing"
 _REFUSED = "refused by the guard: too far from what was learned"
 
 
@@ -59,6 +61,8 @@ class Session:
         After which a checkpoint is written in any case, if there are new rows.
     delay : int
         How many rows later the label of a row is learned.
+    weighted : bool
+        Whether the labels of a batch have the weights of its rows behind them.
     waiting : TableRows or None
         Labelled rows to be learned then.
     late : LateLabels or None
@@ -100,6 +104,7 @@ class Session:
     every: int = 10_000
     seconds: float = float("inf")
     delay: int = 0
+    weighted: bool = False
     waiting: TableRows | None = None
     late: LateLabels | None = None
     row_of_line: dict[int, int] = field(default_factory=dict)
@@ -161,6 +166,8 @@ class Session:
     def _process(self, batch: TableRows, learn: bool) -> None:
         began = time.perf_counter()
         labels = None
+        if self.weighted:
+            batch = with_weights(batch)
         if self.late is not None:
             batch, labels, self.late = self.late.sorted_out(batch, self.n_texts)
         n = len(batch.line_numbers) + len(batch.bad)
@@ -282,10 +289,7 @@ class Session:
         if not self.delay:
             return rows
         if self.waiting is not None:
-            X, y = (
-                np.concatenate([getattr(part, name) for part in (self.waiting, rows)]) for name in ("X", "y")
-            )
-            rows = TableRows(X, y, [*self.waiting.line_numbers, *rows.line_numbers])
+            rows = rows.behind(self.waiting)
         due = np.array(rows.line_numbers, dtype=np.int64) <= batch.line_numbers[-1] - self.delay
         self.waiting = rows.only(~due)
         return rows.only(due)
@@ -315,23 +319,31 @@ class Session:
 
     def _learn(self, batch: TableRows) -> list[BadRow]:
         """Learn labelled rows, one at a time if they cannot be learned together; return those not learned."""
-        X, y, numbers = batch.X, batch.y, batch.line_numbers
+        if not self.fitted:
+            batch, empty = with_features(batch)
+            self.reasons.update({EMPTY: empty} if empty else {})
+        X, y, numbers, weights = batch.X, batch.y, batch.line_numbers, batch.weights
+        if not numbers:
+            return []
         bad: list[BadRow] = []
         try:
-            bad += self._partial_fit(X, y, numbers)
+            bad += self._partial_fit(X, y, weights, numbers)
         except (InputError, NumericalError):
             for i, line in enumerate(numbers):
+                own = None if weights is None else weights[i : i + 1]
                 try:
-                    bad += self._partial_fit(X[i : i + 1], y[i : i + 1], [line])
+                    bad += self._partial_fit(X[i : i + 1], y[i : i + 1], own, [line])
                 except (InputError, NumericalError) as error:
                     bad.append(self._bad_row(line, error, X[i], y[i]))
         self.tally.learned += len(numbers) - len(bad)
         return bad
 
-    def _partial_fit(self, X: np.ndarray, y: np.ndarray, line_numbers: list[int]) -> list[BadRow]:
+    def _partial_fit(
+        self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, line_numbers: list[int]
+    ) -> list[BadRow]:
         """Learn rows and return those that the guard refused."""
         before, empty = (self.gp.n_refused_, self.gp.n_empty_) if self.fitted else (0, 0)
-        self.gp.partial_fit(X, y[:, 0] if y.shape[1] == 1 else y)
+        self.gp.partial_fit(X, y[:, 0] if y.shape[1] == 1 else y, weights)
         refused = np.flatnonzero(self.gp.refused_)
         # Earlier rows may be learned after all, and of the first rows some refused, now that more are there.
         earlier = self.gp.n_refused_ - before - refused.size
@@ -339,7 +351,7 @@ class Session:
         self.tally.refused += earlier
         self.tally.learned -= earlier + empty
         if empty:
-            self.reasons["every feature is missing"] += empty
+            self.reasons[EMPTY] += empty
         return [BadRow(line_numbers[i], _REFUSED, row_text(X[i], y[i])) for i in refused]
 
     def _bad_row(self, line: int, error: Exception, x: np.ndarray, y: np.ndarray) -> BadRow:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..report import score_head, score_rows
-from ..session import Session
+from ..session import EMPTY, Session
 from ..tables import Reader
 
 # Seconds between two updates of the live line.
@@ -71,6 +71,8 @@ def print_summary(
             console.print(f"  line {row.line}: {row.reason}", markup=False, highlight=False)
         if tally.rejected > len(session.first_bad):
             console.print("  …")
+    if session.reasons[EMPTY]:
+        console.print(f"{session.reasons[EMPTY]:,} rows without any feature: not learned")
     late = () if session.late is None else session.late.lines()
     for line in (*session.sensors.lines(), *late, *session.notes):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

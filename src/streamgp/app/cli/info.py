@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ...parameters import GAUSSIAN
 from ...regressor import load_with_more
 from ..report import noise_text, short_kernel
 from ..roles import first_names
@@ -24,18 +25,21 @@ def info(model: Path) -> None:
     console = Console()
     with errors_as_messages():
         gp, more = load_with_more(model)
-    factors = ", ".join(f"{factor:.2f}" for factor in np.ravel(gp.interval_factor(0.9)))
+    interval = "between quantiles of the likelihood"
+    if gp.likelihood == GAUSSIAN:
+        factors = ", ".join(f"{factor:.2f}" for factor in np.ravel(gp.interval_factor(0.9)))
+        interval = f"{factors} standard deviations (normal distribution: 1.64)"
     lines = {
         "file": f"{model}, {model.stat().st_size:,} bytes",
         "method": f"{gp.method}, rank {gp.rank_}" + ("" if gp.rank == "auto" else f" of at most {gp.rank}"),
         "rows learned": f"{gp.n_samples_seen_:,}" + (f", {gp.n_refused_:,} refused" if gp.n_refused_ else ""),
         "kernel": short_kernel(gp.kernel_),
-        "noise": f"variance {noise_text(gp.noise_)}, of standardised targets",
+        "noise": f"{noise_text(gp)}, of standardised targets",
         "tr K left": f"{gp.trace_error_share_:.2%}",
         "features": first_names(feature_names(gp, more)) or f"{gp.n_features_in_} without names",
         "targets": first_names(target_names(gp, more)),
         "tuned": f"tune={gp.tune!r}, {gp.tuning_seconds_:.1f} s in all",
-        "90 % interval": f"{factors} standard deviations (normal distribution: 1.64)",
+        "90 % interval": interval,
     }
     run = more.get("run")
     if run:

@@ -17,11 +17,11 @@ from ..tables import Reader
 # How a table is read: what a model brings with it unless the option is given now.
 READING = ("columns", "delimiter", "no_header", "missing", "decimal", "encoding")
 # The same for a run that goes on with a model.
-RUNNING = (*READING, "batch", "level", "delay", "keep", "alarm")
+RUNNING = (*READING, "batch", "level", "delay", "keep", "alarm", "weight")
 # What a model has learned with; another value needs another model.
 LEARNED_WITH = (
     "features", "ignore", "method", "rank", "kernel", "seed", "guard", "forgetting", "memory_rows", "target_transform",
-    "time", "time_as", "time_format", "time_zone", "categorical", "lags", "lags_of", "id",
+    "likelihood", "time", "time_as", "time_format", "time_zone", "categorical", "lags", "lags_of", "id",
 )  # fmt: skip
 
 
@@ -62,13 +62,15 @@ def roles_of_model(
     columns = StreamColumns.from_dict(more["columns"]) if more.get("columns") else None
     texts = () if columns is None else columns.state_.texts
     kept = joined(options["keep"], reader.columns)
-    unknown = [name for name in kept if name not in reader.columns]
-    if unknown:
-        raise ParameterError(f"--keep {unknown[0]} is none of the columns {first_names(reader.columns)}")
+    weight = options.get("weight")
+    for flag, names in (("keep", kept), ("weight", (weight,) if weight else ())):
+        for name in names:
+            if name not in reader.columns:
+                raise ParameterError(f"--{flag} {name} is none of the columns {first_names(reader.columns)}")
     key = options.get("key")
     features, targets = feature_names(gp, more), target_names(gp, more)
     if not features:
-        features = tuple(name for name in reader.columns if name not in targets)
+        features = tuple(name for name in reader.columns if name not in (*targets, weight))
         if len(features) != gp.n_features_in_:
             raise DataError(
                 f"{source} has {len(features)} columns besides the targets; the model learned from "
@@ -81,7 +83,8 @@ def roles_of_model(
         raise DataError(
             f"{source} lacks the column {missing[0]!r}; the model learned from {first_names(features)}"
         )
-    return Roles(targets, tuple(name for name in features if name not in texts), texts, kept, key), columns
+    numbers = tuple(name for name in features if name not in texts)
+    return Roles(targets, numbers, texts, kept, key, weight), columns
 
 
 def continued(

@@ -16,6 +16,7 @@ import click
 
 from ...errors import ParameterError, StreamGPError
 from ...kernels import FAMILIES
+from ...likelihoods import LIKELIHOODS
 from ...parameters import METHODS
 from ..brokers import is_address, parse_address
 from ..outputs import Quarantine
@@ -154,6 +155,11 @@ MODEL_OPTIONS = [
         "--target-transform", type=click.Choice(("log", "sqrt", "logit", "auto")),
         help="What is learned in the place of the target: log or sqrt for targets of 0 or more, logit for shares "
         "between 0 and 1; auto chooses from the first rows. Predictions stay in the target's units.",
+    ),
+    click.option(
+        "--likelihood", default="gaussian", show_default=True, type=click.Choice(("gaussian", *LIKELIHOODS)),
+        help="How targets are distributed about their function: student for far outliers, poisson or negative_binomial "
+        "for counts.",
     ),
     click.option(
         "--memory-rows", type=click.FloatRange(1), callback=refuse_nan,

@@ -32,9 +32,9 @@ from .signals import Stop
 # Options that decide what is read and learned: a resumed run keeps those that it started with.
 DEFINING = (
     "targets", "features", "ignore", "batch", "method", "rank", "kernel", "seed", "guard", "forgetting", "level",
-    "memory_rows", "target_transform", "delay", "id", "time", "time_as", "time_format", "time_zone", "categorical",
-    "lags", "lags_of", "keep", "columns", "delimiter", "no_header", "format_", "missing", "decimal", "encoding",
-    "alarm",
+    "memory_rows", "target_transform", "likelihood", "weight", "delay", "id", "time", "time_as", "time_format",
+    "time_zone", "categorical", "lags", "lags_of", "keep", "columns", "delimiter", "no_header", "format_", "missing",
+    "decimal", "encoding", "alarm",
 )  # fmt: skip
 # Bytes at the beginning and the end of what was read by which an input is recognised.
 _FINGERPRINTED = 4096
@@ -98,6 +98,7 @@ def start_or_resume(
         columns=columns, save=_saver(path, plan, messages) if path is not None else None,
         every=options["every"], seconds=options["seconds"],
         position=position, delay=options["delay"],
+        weighted=roles.weight is not None,
         waiting=_still_waiting(saved or more, position), late=_late(roles, options, saved or more),
         alarms=alarms_of(options, targets, learned_from, saved.get("alarms")), notes=_notes(reader, roles),
     )  # fmt: skip
@@ -144,7 +145,7 @@ def new_regressor(options: dict[str, Any]) -> StreamingGPRegressor:
     return StreamingGPRegressor(
         options["kernel"], method=options["method"], rank=options["rank"], forgetting=options["forgetting"],
         memory_rows=options["memory_rows"], guard=options["guard"], random_state=options["seed"],
-        target_transform=options["target_transform"],
+        target_transform=options["target_transform"], likelihood=options["likelihood"],
     )  # fmt: skip
 
 
@@ -209,7 +210,8 @@ def kept_in_model(session: Session, plan: Plan) -> dict[str, Any]:
         "late": session.late and session.late.to_dict(),
         "features": plan.roles.inputs, "targets": session.targets, "options": plan.options,
         "columns": None if session.columns is None else session.columns.to_dict(),
-        "waiting": waiting and (waiting.X, waiting.y, [n - line for n in waiting.line_numbers]),
+        "waiting": waiting
+        and (waiting.X, waiting.y, [n - line for n in waiting.line_numbers], waiting.weights),
     }  # fmt: skip
 
 
@@ -225,8 +227,8 @@ def _still_waiting(more: Mapping[str, Any], position: Position) -> TableRows | N
     """Return the rows of an earlier run whose labels are not learned yet, by their lines before this one."""
     if not more.get("waiting"):
         return None
-    X, y, before = more["waiting"]
-    return TableRows(X, y, [position.line + n for n in before])
+    X, y, before, weights = more["waiting"]
+    return TableRows(X, y, [position.line + n for n in before], weights=weights)
 
 
 def _saver(path: Path, plan: Plan, messages: MessageLines | None) -> Callable[[Session], None]:

@@ -35,6 +35,8 @@ from .options import (
 from .resume import Plan, kept_in_model, start_or_resume
 from .signals import INTERRUPTED, Stop
 
+BATCH = 100
+
 
 @click.command()
 @click.argument("source", metavar="INPUT")
@@ -74,8 +76,8 @@ from .signals import INTERRUPTED, Stop
     help="Columns whose earlier values become features: COL[,COL]:LAG[,LAG], or COL alone with the --lags.",
 )  # fmt: skip
 @click.option(
-    "--batch", default=100, show_default=True, type=click.IntRange(1),
-    help="Rows predicted and learned at once.",
+    "--batch", type=click.IntRange(1),
+    help=f"Rows predicted and learned at once; by default {BATCH}, or the shortest of the --lags if that is less.",
 )  # fmt: skip
 @click.option(
     "--id",
@@ -90,6 +92,10 @@ from .signals import INTERRUPTED, Stop
 @click.option(
     "--delay", default=0, show_default=True, type=click.IntRange(0),
     help="Lines between a row and its label: a row is learned when so many have come after it.",
+)  # fmt: skip
+@click.option(
+    "--weight", metavar="COLUMN",
+    help="Column with the weight of each row: a row of weight 4 counts as four. It is no feature.",
 )  # fmt: skip
 @add_options(MODEL_OPTIONS)
 @add_options(INPUT_OPTIONS)
@@ -158,6 +164,8 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
     # That a broker is away is said even if nothing else is to be shown.
     say = partial(_say, Console(stderr=True) if options["quiet"] else console)
     stop = Stop()
+    # Where a row is given the label of one so many lines before, that label can have been learned, too.
+    options["batch"] = options["batch"] or min((BATCH, *options["lags"]))
     with errors_as_messages(), stop.listening():
         check_options(options, source)
         try:
@@ -217,7 +225,9 @@ def _run_to_end(
     console: Console, session: Session, reader: Reader, plan: Plan, stop: Stop
 ) -> DataError | None:
     """Process the input; return the error that ended it before its end, None without one."""
-    batches = reader.batches(plan.roles.numbers, session.targets, plan.options["batch"], plan.roles.all_texts)
+    batches = reader.batches(
+        plan.roles.numbers, plan.roles.labels, plan.options["batch"], plan.roles.all_texts
+    )
     with live_line(console, session, reader) as update:
         try:
             for _ in session.run(batches, stop):

@@ -49,6 +49,8 @@ class TableRows:
         Cells of other columns as text, empty where they are missing.
     empty : int
         Lines of the same stretch in which every cell is empty; they are no rows.
+    weights : (b,) or None
+        Weights of the rows; None where all of them count alike.
     """
 
     X: np.ndarray
@@ -58,6 +60,7 @@ class TableRows:
     position: Position = Position()
     texts: np.ndarray = field(default_factory=lambda: np.empty((0, 0), dtype=object))
     empty: int = 0
+    weights: np.ndarray | None = None
 
     def only(self, mask: np.ndarray) -> TableRows:
         """Return the rows for which the mask (b,) is true."""
@@ -65,7 +68,17 @@ class TableRows:
             return self
         numbers = [line for line, wanted in zip(self.line_numbers, mask, strict=True) if wanted]
         texts = self.texts[mask] if self.texts.size else self.texts
-        return replace(self, X=self.X[mask], y=self.y[mask], line_numbers=numbers, texts=texts)
+        weights = self.weights if self.weights is None else self.weights[mask]
+        return replace(
+            self, X=self.X[mask], y=self.y[mask], line_numbers=numbers, texts=texts, weights=weights
+        )
+
+    def behind(self, others: TableRows) -> TableRows:
+        """Return the rows of others, then these; without texts."""
+        X, y = (np.concatenate([getattr(part, name) for part in (others, self)]) for name in ("X", "y"))
+        known = self.weights is not None and others.weights is not None
+        weights = np.concatenate([others.weights, self.weights]) if known else None
+        return TableRows(X, y, [*others.line_numbers, *self.line_numbers], weights=weights)
 
     def text_of(self, i: int) -> str:
         """Return row i as text."""
