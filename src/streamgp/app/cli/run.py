@@ -12,7 +12,6 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ...columns import DEFAULT_KINDS
 from ...errors import DataError, ParameterError
 from ..run_page import save_run_page
 from ..session import Session
@@ -20,11 +19,10 @@ from ..tables import Reader
 from .alarming import ALARM_OPTIONS, Notifier, alarm_status
 from .display import live_line, print_summary
 from .options import (
+    COLUMN_OPTIONS,
     FILE,
     INPUT_OPTIONS,
     MODEL_OPTIONS,
-    Lags,
-    LagsOf,
     Names,
     add_options,
     check_options,
@@ -50,29 +48,7 @@ from .signals import INTERRUPTED, Stop
     "--ignore", type=Names(), multiple=True, callback=join_names,
     help="Columns to leave out, such as a time stamp.",
 )  # fmt: skip
-@click.option(
-    "--time", type=Names(), multiple=True, callback=join_names,
-    help="Columns that hold the time together, such as Date,Clock or year,month,day,hour.",
-)  # fmt: skip
-@click.option(
-    "--time-as", type=Names(), default=",".join(DEFAULT_KINDS), show_default=True,
-    help="What a time becomes: its place in a day, a week, a year; trend, the days since the first row.",
-)  # fmt: skip
-@click.option("--time-format", help="Format of times, such as '%d/%m/%Y %H.%M'; by default any usual one.")
-@click.option(
-    "--time-zone", help="Zone of times, such as Europe/Rome; by default clocks as they are written."
-)
-@click.option(
-    "--categorical", type=Names(), multiple=True, callback=join_names,
-    help="Columns of categories: each of the first twelve becomes a feature, others share four.",
-)  # fmt: skip
-@click.option(
-    "--lags", type=Lags(), default=(), help="Rows before, such as 1,2,144, whose targets become features."
-)  # fmt: skip
-@click.option(
-    "--lags-of", type=LagsOf(), multiple=True,
-    help="Columns whose earlier values become features: COL[,COL]:LAG[,LAG], or COL alone with the --lags.",
-)  # fmt: skip
+@add_options(COLUMN_OPTIONS)
 @click.option(
     "--batch", default=100, show_default=True, type=click.IntRange(1),
     help="Rows predicted and learned at once.",
