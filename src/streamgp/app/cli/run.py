@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..run_page import save_run_page
 from ..session import Session
 from ..tables import Reader
 from .alarming import ALARM_OPTIONS, Notifier, alarm_status
+from .alone import alone
 from .display import live_line, print_summary
 from .options import (
     COLUMN_OPTIONS,
@@ -134,8 +135,9 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
     # That a broker is away is said even if nothing else is to be shown.
     say = partial(_say, Console(stderr=True) if options["quiet"] else console)
     stop = Stop()
-    with errors_as_messages(), stop.listening():
+    with errors_as_messages(), stop.listening(), ExitStack() as held:
         check_options(options, source)
+        held.enter_context(alone(options["checkpoint"], options["model_path"]))
         try:
             session, reader, plan = start_or_resume(ctx, source, options, stop, say)
         except KeyboardInterrupt:

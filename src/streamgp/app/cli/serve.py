@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +17,7 @@ from ...errors import ParameterError
 from ...regressor import StreamingGPRegressor, load_with_more
 from ..roles import transformer_of
 from ..tables.cells import Cells
+from .alone import alone
 from .models import feature_names, target_names
 from .options import (
     COLUMN_OPTIONS,
@@ -112,7 +111,7 @@ def serve(model: Path, **options: Any) -> None:
         except ImportError as error:
             raise ParameterError(f"serve needs {error.name}: pip install 'streamgp[serve]'") from error
         _check(model, options)
-        with _alone(model):
+        with alone(model):
             _serve(model, options)
 
 
@@ -135,22 +134,6 @@ def _check(model: Path, options: dict[str, Any]) -> None:
         both = sorted(set(options["targets"]) & set(options[flag]))
         if both:
             raise ParameterError(f"{both[0]} cannot be a target and a feature; leave it out of --{flag}")
-
-
-@contextmanager
-def _alone(model: Path) -> Iterator[None]:
-    """Hold a lock, so that no two servers write one model."""
-    path = model.with_name(f".{model.name}.lock")
-    with path.open("w") as file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # no such locks on this system
-            pass
-        except OSError as error:
-            raise ParameterError(f"{model} is served by another process; stop it first") from error
-        yield
 
 
 def _serve(model: Path, options: dict[str, Any]) -> None:
