@@ -122,8 +122,6 @@ def _check(model: Path, options: dict[str, Any]) -> None:
     folder = model.absolute().parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise ParameterError(f"MODEL {model} cannot be written: there is no folder {folder} to write in")
-    if not model.exists() and not options["new"]:
-        raise ParameterError(f"there is no {model}; begin an empty model with --new --target NAME")
     if options["token"] is None and not is_loopback(options["host"]):
         raise ParameterError(
             f"--host {options['host']} lets other machines learn and predict; set a --token, or leave the host out"
@@ -173,6 +171,8 @@ def _service(model: Path, options: dict[str, Any]) -> Service:
 
     checkpoint.clean(model)
     if not model.exists():
+        if not options["new"]:
+            raise ParameterError(f"there is no {model}; begin an empty model with --new --target NAME")
         return _new_service(options)
     gp, more = load_with_more(model)
     transformer = StreamColumns.from_dict(more["columns"]) if more.get("columns") else None
