@@ -14,6 +14,7 @@ from streamgp.app.brokers.address import parse_address
 from streamgp.app.brokers.joined import TICK, Joined, value_message
 from streamgp.app.brokers.mqtt import MqttSource
 from streamgp.errors import ParameterError
+from streamgp.regressor import load_with_more
 
 TOPICS = "plant/+/value"
 
@@ -171,28 +172,28 @@ def test_a_run_of_joined_topics_that_was_killed_learns_what_a_file_of_the_rows_t
         send("y", known["a"] + known["b"] ** 2)
         lines.append(",".join(repr(known[n]) for n in ("a", "b", "y")))
 
-    source = f"mqtt://127.0.0.1:{mosquitto.port}/plant/+/value?row=y"
-    model = ("--features", "a,b", "--target", "y", "--rank", 15, "--batch", 1, "--every", 10, "--resume")
-    out = tmp_path / "o.csv"
-    command = ("run", source, *model, "--checkpoint", tmp_path / "c.gp", "--output", out)
+    source, model = f"mqtt://127.0.0.1:{mosquitto.port}/plant/+/value?row=y", tmp_path / "c.gp"
+    more = ("--features", "a,b", "--target", "y", "--rank", 15, "--batch", 1, "--every", 5, "--resume")
 
-    def answered(n):
-        return lambda: out.exists() and out.read_text().count("\n") > n
+    def listens():
+        client.publish("plant/a/value", "0.5", qos=1).wait_for_publish(10)  # no row, and the session exists
+        inbox = tmp_path / "c.gp.inbox"
+        return inbox.exists() and inbox.stat().st_size > 0
+
+    def learned(n):
+        return lambda: model.exists() and load_with_more(model)[1]["run"]["tally"]["learned"] >= n
 
     for part in range(3):
-        child = process(*command)
-        # The session at the broker exists once the run listens.
-        wait_for(lambda: (tmp_path / "c.gp.inbox").exists(), child)
+        child = process("run", source, *more, "--checkpoint", model)
         if part == 0:
-            client.publish("plant/a/value", "0.5", qos=1).wait_for_publish(10)
-            wait_for(lambda: (tmp_path / "c.gp.inbox").stat().st_size > 0, child)
+            wait_for(listens, child)
         for i in range(15 * part, 15 * part + 15):
             send_row(i)
-        wait_for(answered(15 * part + 15), child)
+        wait_for(learned(15 * part + (10 if part < 2 else 15)), child)
         child.send_signal(signal.SIGKILL if part < 2 else signal.SIGTERM)
         child.communicate()
     client.disconnect()
     client.loop_stop()
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    assert run(tmp_path / "t.csv", *model, "--checkpoint", tmp_path / "d.gp").exit_code == 0
-    assert state(tmp_path / "c.gp")["learner"] == state(tmp_path / "d.gp")["learner"]
+    assert run(tmp_path / "t.csv", *more, "--checkpoint", tmp_path / "d.gp").exit_code == 0
+    assert state(model)["learner"] == state(tmp_path / "d.gp")["learner"]
