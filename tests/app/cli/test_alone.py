@@ -1,11 +1,12 @@
 """Law: of processes that write one model, the second is refused and harms nothing; a dead one is in nobody's way."""
 
+import fcntl
 import threading
 
 import pytest
 
 from app.helpers import process, run, wait_for_signal_handlers, write_csv
-from app.serve.serving import Process, stream
+from app.serve.serving import Process, eventually, stream
 from streamgp.app.cli.alone import alone
 from streamgp.errors import ParameterError
 
@@ -51,8 +52,7 @@ def test_a_second_run_with_the_checkpoint_of_one_that_waits_for_rows_is_refused(
     wait_for_signal_handlers(first)
     first.stdin.write((tmp_path / "t.csv").read_bytes())
     first.stdin.flush()
-    while not (tmp_path / ".c.gp.lock").exists():
-        assert first.poll() is None
+    eventually((tmp_path / ".c.gp.lock").exists)
     refused = run(tmp_path / "t.csv", *command[2:])
     assert refused.exit_code == 2
     assert "in use by process" in refused.output
@@ -84,6 +84,21 @@ def test_of_many_that_want_a_model_one_has_it_at_a_time(tmp_path):
     assert max(most) == 1
     assert len(had) > 50
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_lock_of_a_file_that_its_holder_has_just_removed_is_no_lock(tmp_path, monkeypatch):
+    lock = fcntl.flock
+
+    def late(file, how):
+        monkeypatch.setattr(fcntl, "flock", lock)
+        (tmp_path / ".m.lock").unlink()  # between opening and locking
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with alone(tmp_path / "m"):
+        assert (tmp_path / ".m.lock").exists()
+        with pytest.raises(ParameterError, match="in use by process"), alone(tmp_path / "m"):
+            pass
 
 
 def test_a_lock_is_lifted_by_an_error_as_well(tmp_path):
