@@ -1,7 +1,7 @@
 """Law: of processes that write one model, the second is refused and harms nothing; a dead one is in nobody's way."""
 
 import fcntl
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -76,11 +76,9 @@ def test_of_many_that_want_a_model_one_has_it_at_a_time(tmp_path):
             except ParameterError:
                 continue
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work) for _ in range(4)]:
+            done.result()
     assert max(most) == 1
     assert len(had) > 50
     assert list(tmp_path.iterdir()) == []

@@ -55,6 +55,6 @@ def _opened(path: Path, model: Path) -> IO[str]:
                 f"{model} is in use by {holder}, which writes it; stop that first, or name another file"
             ) from error
         # Between opening and locking, its holder may have ended and removed the file.
-        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+        if os.fstat(file.fileno()).st_nlink:
             return file
         file.close()
