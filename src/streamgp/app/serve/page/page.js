@@ -236,7 +236,8 @@ class Chart {
     }
     g.textBaseline = "alphabetic";
     g.textAlign = "center";
-    for (const v of ticks(first, last, w < 500 ? 3 : 7)) {
+    const wanted = w < 500 ? 3 : 7, rough = ticks(first, last, wanted);
+    for (const v of rough.length > 1 ? rough : ticks(first, last, 2 * wanted)) {  // one number alone is no scale
       if (Number.isInteger(v) && X(v) < w - 20) g.fillText(v.toLocaleString("en"), X(v), h - 5);
     }
     if (!xs.length) g.fillText("no rows with labels yet", w / 2, h / 2);
