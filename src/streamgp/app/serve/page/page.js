@@ -236,10 +236,10 @@ class Chart {
     }
     g.textBaseline = "alphabetic";
     g.textAlign = "center";
-    const wanted = w < 500 ? 3 : 7, rough = ticks(first, last, wanted);
-    for (const v of rough.length > 1 ? rough : ticks(first, last, 2 * wanted)) {  // one number alone is no scale
-      if (Number.isInteger(v) && X(v) < w - 20) g.fillText(v.toLocaleString("en"), X(v), h - 5);
-    }
+    const marks = (n) => ticks(first, last, n).filter((v) => Number.isInteger(v) && X(v) < w - 20);
+    const some = marks(w < 500 ? 3 : 7);
+    // One number alone is no scale.
+    for (const v of some.length > 1 ? some : marks(6)) g.fillText(v.toLocaleString("en"), X(v), h - 5);
     if (!xs.length) g.fillText("no rows with labels yet", w / 2, h / 2);
     this.spec.draw(g, xs, X, Y);
     if (this.at !== null && this.at < xs.length) {
