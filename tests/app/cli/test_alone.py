@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.helpers import process, run, wait_for_signal_handlers, write_csv
+from app.helpers import invoke, process, run, wait_for_signal_handlers, write_csv
 from app.serve.serving import Process, eventually, stream
 from streamgp.app.cli.alone import alone
 from streamgp.errors import ParameterError
@@ -24,17 +24,16 @@ def test_a_second_process_with_the_model_of_a_server_ends_with_an_error_and_chan
     X, y = stream(40)
     server.ask("/learn", {"rows": X.tolist(), "targets": y.tolist()})
     before = files(tmp_path)
-    others = (
+    for arguments in (
         ("serve", model, *SERVE, "--port", 0),
         ("run", tmp_path / "t.csv", "--target", "y", "--checkpoint", model, "--resume"),
         ("run", tmp_path / "t.csv", "--target", "y", "--save", model),
-    )
-    for arguments in others:
-        with process(*arguments) as other:
-            said = other.communicate(timeout=60)[1].decode()
-            assert other.returncode == 2, said
-            assert f"in use by process {server.process.pid}" in " ".join(said.split())
-            assert "stop that first" in " ".join(said.split())
+    ):
+        refused = invoke(*arguments)
+        said = " ".join(refused.output.replace("│", " ").split())
+        assert refused.exit_code == 2, said
+        assert f"in use by process {server.process.pid}" in said
+        assert "stop that first" in said
     assert files(tmp_path) == before
     # Killed, it leaves its lock behind, which holds nobody up.
     server.kill()
