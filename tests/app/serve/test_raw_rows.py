@@ -119,7 +119,7 @@ def test_a_row_that_was_predicted_under_an_id_has_arrived_and_its_label_is_an_ea
                 done = s.post("/learn", {"ids": [f"{i - 2}"], "targets": [y[i - 2]], **more}).json()
                 assert done["learned"] == 1
         assert state_of(s.service.gp) == state_of(gp)
-        assert repr(s.service.state.to_dict()) == repr(columns.state_.to_dict())
+        assert repr(s.service.arrivals.state.to_dict()) == repr(columns.state_.to_dict())
 
 
 @options
@@ -149,7 +149,7 @@ def test_raw_rows_survive_kills_as_if_there_were_none(tmp_path, given):
                 part(s, k)
     with raw(tmp_path / "m", given, durable=True) as s:
         assert state_of(s.service.gp) == state_of(whole.service.gp)
-        assert repr(s.service.state.to_dict()) == repr(whole.service.state.to_dict())
+        assert repr(s.service.arrivals.state.to_dict()) == repr(whole.service.arrivals.state.to_dict())
         assert set(s.service.kept) == set(whole.service.kept)
         row = {k: v for k, v in rows[0].items() if k in s.service.columns.features}
         assert np.array_equal(numbers(s, [row]), numbers(whole, [row]))
@@ -179,7 +179,7 @@ def test_a_raw_row_that_cannot_be_used_names_row_and_column_and_changes_nothing(
     bad = {k: v for k, v in {**GOOD, **wrong}.items() if v is not ...}
     with raw(tmp_path / "m", OPTIONS[0]) as s:
         learn(s, rows, y)
-        before = s.service.gp.learner_, s.service.state
+        before = s.service.gp.learner_, s.service.arrivals.state
         for path, more in (
             ("/predict", {}),
             ("/predict", {"ids": ["p", "q"]}),
@@ -191,7 +191,7 @@ def test_a_raw_row_that_cannot_be_used_names_row_and_column_and_changes_nothing(
             assert (done.status_code, told.get("row"), told.get("column")) == (422, 1, column), told
             assert said in told["error"]
             assert told["remedy"]
-        assert (s.service.gp.learner_, s.service.state) == before
+        assert (s.service.gp.learner_, s.service.arrivals.state) == before
         assert not s.service.kept
 
 

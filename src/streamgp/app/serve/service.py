@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +16,7 @@ from ..._arrays import one_blas_thread
 from ...answers import Question, answer
 from ...checks import check_rows
 from ...columns import StreamColumns
-from ...columns.state import ColumnState
-from ...errors import InputError, NumericalError, ParameterError
+from ...errors import InputError, NumericalError
 from ...learned import gaussian
 from ...online.answered import AnswerMemory, keys_of
 from ...parameters import MERGEABLE
@@ -26,7 +24,7 @@ from ...regressor import StreamingGPRegressor
 from ..alarms import Alarms, Scored, parse_all
 from ..predictions import RowPredictions
 from ..tally import Tally
-from . import arrivals
+from .arrivals import Arrivals, advanced
 from .feed import Feed
 from .kept import Arrival, Kept, arrival_of, packed, unpacked
 from .rows import Columns, RawRows, Refusal
@@ -67,12 +65,10 @@ class Service:
         Ids of the last learned rows, the oldest first: rows that come again are not learned twice.
     lost_ids, exchanged : int
         Answers given up because too many were kept; inducing points that were exchanged.
-    transformer : StreamColumns or None
-        Turns raw rows into numbers; None where all columns are numbers.
+    arrivals : Arrivals
+        What the columns have shown so far.
     brought : dict
         What else the file of the model held, and is written back.
-    arriving : lock
-        Held while a row arrives and is written to the log, so that a log that is read again gives the same columns.
     """
 
     gp: StreamingGPRegressor
@@ -87,14 +83,11 @@ class Service:
     learned: dict[str, None] = field(default_factory=dict)
     lost_ids: int = 0
     exchanged: int = 0
-    transformer: StreamColumns | None = None
+    arrivals: Arrivals = field(default_factory=Arrivals)
     brought: dict[str, Any] = field(default_factory=dict)
-    arriving: AbstractContextManager[Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self._ids, self._fitted = threading.Lock(), 0
-        # Without columns that remember, the order of arrivals is of no account.
-        self.arriving = nullcontext() if self.transformer is None else threading.RLock()
 
     @classmethod
     def new(
@@ -110,35 +103,17 @@ class Service:
         targets = columns.targets
         alarms = Alarms.of(parse_all(rules, level), targets, ())
         tally, feed = Tally(len(targets)), Feed(targets, level)
-        return cls(gp, columns, level, most_ids, tally, feed, alarms, transformer=transformer)
-
-    @property
-    def state(self) -> ColumnState | None:
-        """What the columns have shown so far; None where all are numbers, and before the first row."""
-        return getattr(self.transformer, "state_", None)
+        return cls(gp, columns, level, most_ids, tally, feed, alarms, arrivals=Arrivals(transformer))
 
     def begin(self, features: tuple[str, ...]) -> None:
         """Take the names of the inputs from the first row."""
-        if self.transformer is not None:
-            try:
-                self.transformer.begin(features)
-            except ParameterError as error:
-                raise Refusal(422, str(error), "send first rows that have this column") from error
+        self.arrivals.begin(features)
         self.columns = replace(self.columns, features=features)
-
-    def features_of(self, raw: RawRows) -> np.ndarray:
-        """Return rows as the model takes them, (m, d), as if they came next."""
-        return arrivals.advanced(self.state, raw).X
 
     def arrival(self, ids: Sequence[str | None], raw: RawRows) -> Arrival:
         """Return rows that are predicted under ids; those that are kept already do not arrive again."""
         named = [None if name in self.learned else name for name in ids]
-        return arrival_of(self.state, named, raw, self.kept)
-
-    def arrived(self, state: ColumnState | None) -> None:
-        """Take over the columns after rows that arrived."""
-        if self.transformer is not None and state is not None:
-            self.transformer.state_ = state
+        return arrival_of(self.arrivals.state, named, raw, self.kept)
 
     @property
     def _rules(self) -> tuple[str, ...]:
@@ -308,9 +283,8 @@ class Service:
         """Return what other threads change, as it is now, for `save`."""
         with self._ids:
             ids, kept, learned = tuple(self.kept), list(self.kept.values()), tuple(self.learned)
-        columns = None if self.state is None or self.transformer is None else self.transformer.to_dict()
         told = {"ids": ids, "kept": packed(kept), "learned": learned, "lost_ids": self.lost_ids}
-        return {"columns": columns, "service": told}
+        return {"columns": self.arrivals.to_dict(), "service": told}
 
     def save(self, path: Path, number: int, snapshot: dict[str, Any]) -> None:
         """Write a checkpoint that holds all records up to this number, as of the snapshot."""
@@ -337,30 +311,16 @@ class Service:
         """Do again what a record of the log says."""
         if record["kind"] == "kept":
             kept = unpacked(record["kept"])
-            came = [kept[i].raw for i in record["new"]]
-            if came and self.state is not None:
-                self.arrived(
-                    arrivals.advanced(self.state, RawRows.joined([raw for raw in came if raw])).state
-                )
+            came = [raw for raw in (kept[i].raw for i in record["new"]) if raw is not None]
+            if came:
+                self.arrivals.moved_on(advanced(self.arrivals.state, RawRows.joined(came)).state)
             self.keep(record["ids"], kept)
             self.number = number
             return
         if not self.columns.features:
             self.begin(record["features"])
-        if self.state is not None:
-            self._arrive_again(record)
+        self.arrivals.again(record)
         self.learn(record, number)
-
-    def _arrive_again(self, record: dict[str, Any]) -> None:
-        """Let the rows of a record arrive, request by request, as they did."""
-        before = dict(zip(record["answered"], record["rows"].tolist(), strict=True))
-        ends, used = np.cumsum([0, *record["sizes"]]), 0
-        for a, b in pairwise(ends):
-            late = {i - a: row for i, row in before.items() if a <= i < b}
-            new = slice(used, used + b - a - len(late))
-            raw = RawRows(record["numbers"][new], record["texts"][new])
-            self.arrived(arrivals.learned(self.state, raw, record["y"][a:b], late).state)
-            used = new.stop
 
 
 def _only(said: RowPredictions, rows: Any) -> RowPredictions:

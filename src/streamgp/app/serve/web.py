@@ -176,7 +176,7 @@ class _Routes:
         return self._service.columns
 
     async def _predicted(self, raw: RawRows) -> Predicted:
-        X = self._service.features_of(raw)
+        X = self._service.arrivals.features_of(raw)
         if X.shape[0] <= _AT_ONCE:
             found = self._service.predict(X)
         else:

@@ -143,7 +143,7 @@ class Writer:
         """Predict rows and keep them for their labels; with a log, they are on the disk when this returns."""
         service = self.service
         try:
-            with service.arriving:
+            with service.arrivals.lock:
                 arrival = service.arrival(ids, raw)
                 found = service.predict_kept(arrival, raw)
                 named = [i for i, name in enumerate(ids) if name is not None]
@@ -152,7 +152,7 @@ class Writer:
                 record = {"kind": "kept", "ids": names, "kept": packed(kept), "new": new}
                 number = self._log.write(record if self._durable else {})
                 service.keep(names, kept)
-                service.arrived(arrival.state)
+                service.arrivals.moved_on(arrival.state)
             self._log.sync(number)
         except DataError as error:
             raise Refusal(503, f"the rows were not kept: {error}", "send them again later") from error
@@ -197,13 +197,13 @@ class Writer:
         """Learn the requests that can be, as one batch, and answer all."""
         accepted: list[tuple[_Rows, Future[Learned]]] = []
         try:
-            with self.service.arriving:
+            with self.service.arrivals.lock:
                 state = self._sort_out(gathered, accepted)
                 if not accepted:
                     return
                 record = _record([rows for rows, _ in accepted])
                 number = self._log.write(record)
-                self.service.arrived(state)
+                self.service.arrivals.moved_on(state)
             self._log.sync(number)
             outcomes = self.service.learn(record, number)
         except Exception as error:  # the disk is full, or a fault of ours
@@ -227,7 +227,7 @@ class Writer:
     ) -> ColumnState | None:
         """Add the requests that can be learned to `accepted`, answer the others; return the columns after them."""
         names: set[str] = set()
-        state = self.service.state
+        state = self.service.arrivals.state
         for request, future in gathered:
             try:
                 rows, after = self._resolved(request, names, state)
@@ -275,7 +275,7 @@ class Writer:
         if request.raw is not None:
             if not service.columns.features:
                 service.begin(request.features)
-                state = service.state
+                state = service.arrivals.state
             elif request.features != service.columns.features:
                 raise _CHANGED
         y, new = request.y[rows], [i for at, i in enumerate(rows) if at not in kept]
@@ -298,7 +298,7 @@ class Writer:
             return
         self._due = time.monotonic()
         try:
-            with self.service.arriving:
+            with self.service.arrivals.lock:
                 number, snapshot = self._log.begin_segment(), self.service.snapshot()
             self.service.save(self.path, number, snapshot)
             self._log.forget(number)
