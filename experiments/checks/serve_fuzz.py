@@ -62,7 +62,9 @@ def _wrong_learn(chance: random.Random) -> dict[str, Any]:
     odd, at = chance.choice([v for v in _ODD if v != -0.0]), chance.randrange(n)
     fault = chance.randrange(8)
     if fault == 0:
-        rows[at][chance.randrange(2)] = odd
+        rows[at][chance.randrange(2)] = (
+            "null" if odd is None else odd
+        )  # null itself is a value that is not known
     elif fault == 1:
         rows[at] = odd if odd != {"a": 1} else 7
     elif fault == 2:

@@ -38,6 +38,11 @@ def test_other_texts_are_no_time_and_none_is_guessed(text):
     assert clock().read(["2004-03-14", text, ""])[2] == [1]
 
 
+@pytest.mark.parametrize("text", ["0001-01-01 00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_time_that_its_zone_puts_beyond_the_years_of_a_calendar_is_no_time(text):
+    assert clock(zone="Europe/Rome").read([text, "2026-03-04 05:00"])[2] == [0]
+
+
 def test_the_order_of_day_and_month_is_learned_from_rows_that_show_it():
     def month(c, text):
         return datetime.fromtimestamp(c.read([text])[0][0], UTC).month

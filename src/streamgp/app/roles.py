@@ -101,23 +101,26 @@ def roles_of(reader: Reader, options: Mapping[str, Any]) -> tuple[Roles, StreamC
         raise ParameterError("no column is left to predict from; name some with --features")
     if not (texts or options["lags"] or lags_of):
         return Roles(targets, numbers, kept=given["keep"], key=key, weight=options.get("weight")), None
-    columns_ = _transformer(options, targets, numbers, given, lags_of)
+    columns_ = transformer_of({**options, **given}, targets, numbers, lags_of)
     state = columns_.begin([*numbers, *texts, *lags_of]).state_
     roles = Roles(targets, state.numbers, state.texts, given["keep"], key, options.get("weight"))
     return roles, columns_
 
 
-def _transformer(
-    options: Mapping[str, Any], targets: tuple[str, ...], numbers: tuple[str, ...],
-    given: Mapping[str, tuple[str, ...]], lags_of: Mapping[str, tuple[int, ...]],
+def transformer_of(
+    options: Mapping[str, Any], targets: tuple[str, ...], numbers: tuple[str, ...] | None,
+    lags_of: Mapping[str, tuple[int, ...]],
 ) -> StreamColumns:  # fmt: skip
-    """Return what turns columns into numbers, as the options say; raise ParameterError for lags without numbers."""
+    """Return what turns columns into numbers, as the options say; raise ParameterError for lags without numbers.
+
+    `numbers` are given as they are, None for all that have no other role.
+    """
     lags = tuple(options["lags"])
     bare = [name for name, own in lags_of.items() if not own and not lags]
     if bare:
         raise ParameterError(f"--lags-of {bare[0]} needs lags: --lags-of {bare[0]}:1,2, or --lags")
     return StreamColumns(
-        given["time"], given["categorical"], lags, {name: own or lags for name, own in lags_of.items()},
+        options["time"], options["categorical"], lags, {name: own or lags for name, own in lags_of.items()},
         numeric=numbers, targets=targets, time_as=options.get("time_as", DEFAULT_KINDS),
         time_format=options.get("time_format"), time_zone=options.get("time_zone"),
     )  # fmt: skip

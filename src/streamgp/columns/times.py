@@ -104,11 +104,11 @@ class Clock:
                 continue
             try:
                 time = self._time(text)
+                if zone is not None:
+                    time = time.astimezone(zone) if time.tzinfo else _in_zone(time, zone, last)
             except (ValueError, OverflowError):
                 wrong.append(i)
                 continue
-            if zone is not None:
-                time = time.astimezone(zone) if time.tzinfo else _in_zone(time, zone, last)
             shown[i] = time.replace(tzinfo=UTC).timestamp()
             seconds[i] = shown[i] if time.tzinfo is None else time.timestamp()
             last = seconds[i]

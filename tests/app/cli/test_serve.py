@@ -24,7 +24,7 @@ def test_what_does_not_fit_together_is_an_error_with_a_remedy(tmp_path):
     assert "eight" in said(model, "--new", "--target", "y", "--host", "0.0.0.0", "--token", "short")
     assert "cannot be a target and a feature" in said(model, "--new", "--target", "y", "--features", "y,x")
     assert "no folder" in said(tmp_path / "none" / "m.gp", "--new", "--target", "y")
-    assert not list(tmp_path.iterdir()) or [p.name for p in tmp_path.iterdir()] == [".m.gp.lock"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_model_of_a_run_is_served_and_learns_on_and_one_process_alone_serves_it(tmp_path):
@@ -33,7 +33,7 @@ def test_a_model_of_a_run_is_served_and_learns_on_and_one_process_alone_serves_i
     assert "has --target y" in said(tmp_path / "m.gp", "--target", "z")
     process = Process(tmp_path / "m.gp")
     try:
-        assert "served by another process" in said(tmp_path / "m.gp")
+        assert "in use by process" in said(tmp_path / "m.gp")
         model = process.ask("/model")[1]
         assert (model["features"], model["rows_learned"]) == (["a", "b", "c"], 200)
         row = {"a": 0.5, "b": 1, "c": 0, "y": 1.5}

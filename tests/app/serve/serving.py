@@ -62,10 +62,12 @@ class Serving:
 @contextmanager
 def serving(
     path, gp=None, targets=("y",), features=("a", "b"), durable=False, pace=None, limits=None, ids=100,
-    hosts=("localhost",), token=None, stop=True,
+    hosts=("localhost",), token=None, stop=True, service=None,
 ):  # fmt: skip
     """A service over a client in this process; with stop=False it ends like a process that was killed."""
-    if path.exists():
+    if service is not None:
+        pass
+    elif path.exists():
         gp, more = load_with_more(path)
         service = Service.new(gp, Columns(more["features"], more["targets"]), 0.9, ids)
         service.restore(more["service"])

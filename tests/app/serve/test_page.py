@@ -128,6 +128,7 @@ def test_the_page_shows_a_stream_and_its_alarms_and_goes_on_with_the_server(brow
 
         process.kill()
         eventually(lambda: "away" in page.text("status"))
+        assert page.find("status").get_attribute("class") == "failing"
         process.start()
         eventually(lambda: page.text("status") == "live")
         teach(process, X[400:], y[400:])
@@ -171,6 +172,23 @@ def test_the_page_fits_a_phone_follows_the_colours_and_answers_to_the_keyboard(b
     browser.execute_script("document.querySelector('details').open = true")
     eventually(lambda: page.text("last").startswith("row measured predicted low high"))
     assert page.errors() == []
+
+
+def test_a_server_that_falls_silent_without_a_word_counts_as_away(browser, tmp_path):
+    """Stopped, not ended: its connections stay open, as those of a machine that lost its network."""
+    process = Process(tmp_path / "m.gp", "--new", "--target", "y")
+    try:
+        page = Page(browser, process.address)
+        eventually(lambda: page.text("status") == "live")
+        browser.execute_script("patience = 800")
+        teach(process, *stream(20))
+        process.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: "away" in page.text("status"))
+        process.process.send_signal(signal.SIGCONT)
+        eventually(lambda: page.text("status") == "live")
+    finally:
+        process.process.send_signal(signal.SIGCONT)
+        process.stop()
 
 
 def test_the_page_asks_for_the_token_and_loads_nothing_from_elsewhere(browser, tmp_path):

@@ -19,7 +19,8 @@ OPTIONS = ("--new", "--target", "y", "--features", "a,b", "--rank", "20", "--max
 
 def learned(path):
     """The model that a restart would have, and how many records it comes from."""
-    options = {"targets": (), "features": (), "level": 0.9, "max_ids": 20_000, "alarm": RULES}
+    none = dict.fromkeys(("targets", "features", "time", "categorical", "lags", "lags_of"), ())
+    options = {**none, "new": True, "level": 0.9, "max_ids": 20_000, "alarm": RULES}
     service = _service(path, options)
     writer.start(service, path, writer.Pace(), durable=True)
     return service

@@ -71,6 +71,21 @@ def test_a_label_that_comes_late_by_its_id_is_scored_by_what_was_answered(tmp_pa
         assert state_of(s.service.gp) == state_of(ours)
 
 
+@cases
+def test_labels_that_come_one_by_one_are_each_scored_by_their_own_answer(tmp_path, given):
+    X, y = stream(90)
+    ours = learned(regressor(**given), X[:60], y[:60], [60])
+    with serving(tmp_path / "m", regressor(**given)) as s:
+        s.learn(X[:60], y[:60])
+        for i in range(60, 90):
+            ours.predict(X[i : i + 1], return_std=True, return_interval=0.9, ids=[i])
+            s.predict(X[i : i + 1], ids=[f"{i}"])
+            if i >= 63:
+                ours.partial_fit(X[i - 3 : i - 2], y[i - 3 : i - 2, 0], ids=[i - 3])
+                s.post("/learn", {"id": f"{i - 3}", "target": y[i - 3, 0]})
+        assert state_of(s.service.gp) == state_of(ours)
+
+
 def test_a_row_that_comes_again_with_its_id_is_not_learned_twice(tmp_path):
     X, y = stream(30)
     with serving(tmp_path / "m", durable=True) as s:
@@ -228,12 +243,12 @@ def test_more_requests_than_may_wait_are_turned_away(tmp_path):
     with serving(tmp_path / "m", pace=service_pace) as s:
         s.learn(X, y)
         stopped = writer.Writer(s.service, None, tmp_path / "n", service_pace, (0, 0))  # never started
-        from streamgp.app.serve.rows import Labelled
+        from streamgp.app.serve.rows import Labelled, RawRows
 
         for _ in range(2):
-            stopped.submit(Labelled(("a", "b"), X, y, None))
+            stopped.submit(Labelled(("a", "b"), RawRows(X, ((),) * 10), y, None))
         with pytest.raises(Refusal) as refused:
-            stopped.submit(Labelled(("a", "b"), X, y, None))
+            stopped.submit(Labelled(("a", "b"), RawRows(X, ((),) * 10), y, None))
         assert refused.value.status == 503
 
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...errors import ParameterError
 from ..outputs import Writer
 from .address import Address, is_address, parse_address, without_password
 from .answers import Answers
+from .joined import Joined
 from .lines import Identity, MessageLines, Source
 from .link import Say
 from .mqtt import MqttSource, MqttWriter
@@ -30,11 +32,30 @@ __all__ = [
 def open_messages(
     source: str, *, identity: Identity | None, eager: bool, checkpoint: Path | None, say: Say,
     should_stop: Callable[[], bool], state: dict[str, Any] | None, line: int,
+    columns: Sequence[str] = (), targets: Sequence[str] = (),
 ) -> MessageLines:  # fmt: skip
-    """Return the messages at an address, as lines of JSON; with a checkpoint, none is lost while the run is down."""
+    """Return the messages at an address, as lines of JSON; with a checkpoint, none is lost while the run is down.
+
+    Topics with one value each are joined into rows of `columns` if the address asks for it.
+    """
     address = parse_address(source)
+    if address.joins:
+        _check_columns(address, columns)
     opened = _source(address, checkpoint, say)
+    if address.joins:
+        opened = Joined(opened, columns, targets, address.settings.get("row"))
     return MessageLines(opened, identity, eager, should_stop, state, line)
+
+
+def _check_columns(address: Address, columns: Sequence[str]) -> None:
+    """Raise ParameterError if it is not known which values make up a row."""
+    row = address.settings.get("row")
+    if not columns:
+        raise ParameterError(
+            f"name the values that make up a row of {address} with --columns, or with --features and --target"
+        )
+    if row is not None and row not in columns:
+        raise ParameterError(f"row={row} is none of the columns {', '.join(columns)}")
 
 
 def _source(address: Address, checkpoint: Path | None, say: Say) -> Source:

@@ -18,7 +18,7 @@ _SCHEMES = {
     "rediss": ("redis", 6379, True),
 }
 _EXAMPLES = {"mqtt": "mqtt://host/plant/line1", "redis": "redis://host/plant"}
-_SETTINGS = {"mqtt": {"client"}, "redis": {"db", "group"}}
+_SETTINGS = {"mqtt": {"client", "row", "every"}, "redis": {"db", "group"}}
 _TLS = {"ca", "cert", "key"}
 
 
@@ -47,6 +47,16 @@ class Address:
     def protocol(self) -> str:
         """The protocol without regard to encryption."""
         return _SCHEMES[self.scheme][0]
+
+    @property
+    def joins(self) -> bool:
+        """Whether topics with one value each are joined into rows."""
+        return "row" in self.settings or "every" in self.settings
+
+    @property
+    def every(self) -> float | None:
+        """Seconds between two rows, None where a value makes them."""
+        return float(self.settings["every"]) if "every" in self.settings else None
 
     def __str__(self) -> str:
         """Return the address without user, password and settings."""
@@ -104,6 +114,7 @@ def parse_address(text: str) -> Address:
     if unknown:
         hint = f"; it needs {protocol}s:// or rediss://" if unknown[0] in _TLS else ""
         raise ParameterError(f"{parts.scheme}://{host} has the unknown setting {unknown[0]}{hint}")
+    _check_joining(settings, name)
     prefix = f"STREAMGP_{protocol.upper()}"
     return Address(
         parts.scheme, host, port or usual_port, name,
@@ -111,3 +122,23 @@ def parse_address(text: str) -> Address:
         unquote(parts.password) if parts.password else os.environ.get(f"{prefix}_PASSWORD"),
         settings,
     )  # fmt: skip
+
+
+def _check_joining(settings: Mapping[str, str], topics: str) -> None:
+    """Raise ParameterError for settings that join topics into rows and do not fit."""
+    if "every" in settings:
+        try:
+            fits = 0.1 <= float(settings["every"]) <= 86400
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ParameterError(
+                f"every={settings['every']} is not a number of seconds between 0.1 and 86400"
+            )
+    joining = sorted({"row", "every"} & set(settings))
+    if len(joining) == 2:
+        raise ParameterError("row= and every= are two ways to say when values make a row; give one")
+    if joining and not {"+", "#"} & set(topics.split("/")):
+        raise ParameterError(
+            f"{joining[0]}= joins topics that differ in one part, and {topics} names one; write mqtt://host/plant/+/value"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from ...errors import DataError
 from .address import Address
 from .answers import Answers
 from .inbox import Inbox
+from .joined import TICK, value_message
 from .link import Link, Say
 
 # Seconds without a sign of life after which a connection counts as lost.
@@ -92,6 +94,7 @@ class MqttSource:
         self._ready = False
         self._failure: DataError | None = None
         self._stopped = threading.Event()
+        self._tick_at = time.monotonic() + (address.every or 0.0)
         self._thread = threading.Thread(target=self._receive, name="mqtt", daemon=True)
         # Messages that the broker sent again, and retained ones, which are no new rows.
         self.repeated = self.retained = 0
@@ -151,6 +154,10 @@ class MqttSource:
                 failed = self._client.loop(0.2)
                 while not failed and len(self._arrivals) < _GROUP and _has_more(self._client.socket()):
                     failed = self._client.loop(0)
+                if self.address.every is not None and time.monotonic() >= self._tick_at:
+                    # Among the messages, so that a run that goes on has the ticks where they were.
+                    self._arrivals.append((0, TICK))
+                    self._tick_at = time.monotonic() + self.address.every
                 self._keep()
                 if failed or self._refused:
                     self._reconnect(failed)
@@ -192,15 +199,17 @@ class MqttSource:
             self._link.found()
 
     def _arrived(self, client: Any, data: Any, message: Any) -> None:
-        packet = message.mid if message.qos else 0
-        if message.retain:
+        packet, payload = message.mid if message.qos else 0, message.payload
+        if self.address.joins:
+            payload = value_message(self.address.name, message.topic, payload, retained=message.retain)
+        if message.retain and not self.address.joins:
             self.retained += 1
             self._known.append(packet)
-        elif message.dup and self._inbox.knows(packet, message.payload):
+        elif message.dup and self._inbox.knows(packet, payload):
             self.repeated += 1
             self._known.append(packet)
         else:
-            self._arrivals.append((packet, message.payload))
+            self._arrivals.append((packet, payload))
 
 
 def _has_more(connection: Any) -> bool:

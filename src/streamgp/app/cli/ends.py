@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from ..brokers import Identity, MessageLines, is_address, open_messages, open_sink, without_password
+from ..brokers import (
+    Identity,
+    MessageLines,
+    is_address,
+    open_messages,
+    open_sink,
+    parse_address,
+    without_password,
+)
 from ..outputs import Writer, open_writer, prediction_names
 from ..roles import Roles
 from ..tables import JsonReader, Reader, ReadOptions, open_table
@@ -23,13 +32,32 @@ def open_input(
     if not is_address(source):
         return open_table(source, given), None
     identity = Identity(options["id"], options["targets"]) if options["id"] else None
+    if given.columns is None and parse_address(source).joins:
+        given = replace(given, columns=_named(options))
     messages = open_messages(
         source, identity=identity, eager=options["max_wait"] is None, checkpoint=options["checkpoint"], say=say,
         should_stop=given.should_stop, state=saved.get("messages"), line=given.position.line,
+        columns=given.columns or (), targets=options["targets"],
     )  # fmt: skip
     if given.columns is None:
         say(f"{without_password(source)}: connected; the first message tells the columns")
     return JsonReader(messages, given), messages
+
+
+def _named(options: dict[str, Any]) -> tuple[str, ...] | None:
+    """Return the columns that options name, None if they leave open which those are."""
+    if not options["features"]:
+        return None
+    lagged = [name for names, _ in options["lags_of"] for name in names]
+    parts = (
+        options["features"],
+        options["time"],
+        options["categorical"],
+        lagged,
+        options["keep"],
+        options["targets"],
+    )
+    return tuple(dict.fromkeys(name for part in parts for name in part))
 
 
 def open_output(

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from ...columns import DEFAULT_KINDS
 from ...errors import ParameterError, StreamGPError
 from ...kernels import FAMILIES
 from ...likelihoods import LIKELIHOODS
@@ -172,6 +173,31 @@ MODEL_OPTIONS = [
     ),
     click.option(
         "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of all random choices.",
+    ),
+]  # fmt: skip
+COLUMN_OPTIONS = [
+    click.option(
+        "--time", type=Names(), multiple=True, callback=join_names,
+        help="Columns that hold the time together, such as Date,Clock or year,month,day,hour.",
+    ),
+    click.option(
+        "--time-as", type=Names(), default=",".join(DEFAULT_KINDS), show_default=True,
+        help="What a time becomes: its place in a day, a week, a year; trend, the days since the first row.",
+    ),
+    click.option("--time-format", help="Format of times, such as '%d/%m/%Y %H.%M'; by default any usual one."),
+    click.option(
+        "--time-zone", help="Zone of times, such as Europe/Rome; by default clocks as they are written."
+    ),
+    click.option(
+        "--categorical", type=Names(), multiple=True, callback=join_names,
+        help="Columns of categories: each of the first twelve becomes a feature, others share four.",
+    ),
+    click.option(
+        "--lags", type=Lags(), default=(), help="Rows before, such as 1,2,144, whose targets become features."
+    ),
+    click.option(
+        "--lags-of", type=LagsOf(), multiple=True,
+        help="Columns whose earlier values become features: COL[,COL]:LAG[,LAG], or COL alone with the --lags.",
     ),
 ]  # fmt: skip
 LEVEL_OPTION = click.option(

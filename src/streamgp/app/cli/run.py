@@ -5,26 +5,25 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any
 
 import click
 from rich.console import Console
 
-from ...columns import DEFAULT_KINDS
 from ...errors import DataError, ParameterError
 from ..run_page import save_run_page
 from ..session import Session
 from ..tables import Reader
 from .alarming import ALARM_OPTIONS, Notifier, alarm_status
+from .alone import alone
 from .display import live_line, print_summary
 from .options import (
+    COLUMN_OPTIONS,
     FILE,
     INPUT_OPTIONS,
     MODEL_OPTIONS,
-    Lags,
-    LagsOf,
     Names,
     add_options,
     check_options,
@@ -52,29 +51,7 @@ BATCH = 100
     "--ignore", type=Names(), multiple=True, callback=join_names,
     help="Columns to leave out, such as a time stamp.",
 )  # fmt: skip
-@click.option(
-    "--time", type=Names(), multiple=True, callback=join_names,
-    help="Columns that hold the time together, such as Date,Clock or year,month,day,hour.",
-)  # fmt: skip
-@click.option(
-    "--time-as", type=Names(), default=",".join(DEFAULT_KINDS), show_default=True,
-    help="What a time becomes: its place in a day, a week, a year; trend, the days since the first row.",
-)  # fmt: skip
-@click.option("--time-format", help="Format of times, such as '%d/%m/%Y %H.%M'; by default any usual one.")
-@click.option(
-    "--time-zone", help="Zone of times, such as Europe/Rome; by default clocks as they are written."
-)
-@click.option(
-    "--categorical", type=Names(), multiple=True, callback=join_names,
-    help="Columns of categories: each of the first twelve becomes a feature, others share four.",
-)  # fmt: skip
-@click.option(
-    "--lags", type=Lags(), default=(), help="Rows before, such as 1,2,144, whose targets become features."
-)  # fmt: skip
-@click.option(
-    "--lags-of", type=LagsOf(), multiple=True,
-    help="Columns whose earlier values become features: COL[,COL]:LAG[,LAG], or COL alone with the --lags.",
-)  # fmt: skip
+@add_options(COLUMN_OPTIONS)
 @click.option(
     "--batch", type=click.IntRange(1),
     help=f"Rows predicted and learned at once; by default {BATCH}, or the shortest of the --lags if that is less.",
@@ -166,8 +143,9 @@ def run(ctx: click.Context, /, source: str, **options: Any) -> None:
     stop = Stop()
     # Where a row is given the label of one so many lines before, that label can have been learned, too.
     options["batch"] = options["batch"] or min((BATCH, *options["lags"]))
-    with errors_as_messages(), stop.listening():
+    with errors_as_messages(), stop.listening(), ExitStack() as held:
         check_options(options, source)
+        held.enter_context(alone(options["checkpoint"], options["model_path"]))
         try:
             session, reader, plan = start_or_resume(ctx, source, options, stop, say)
         except KeyboardInterrupt:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,32 @@ import click
 from rich.console import Console
 
 from ... import checkpoint
+from ...columns import StreamColumns
 from ...errors import ParameterError
-from ...regressor import load_with_more
+from ...regressor import StreamingGPRegressor, load_with_more
+from ..roles import transformer_of
+from ..tables.cells import Cells
+from .alone import alone
 from .models import feature_names, target_names
-from .options import FILE, LEVEL_OPTION, MODEL_OPTIONS, Names, add_options, errors_as_messages, join_names
+from .options import (
+    COLUMN_OPTIONS,
+    FILE,
+    LEVEL_OPTION,
+    MODEL_OPTIONS,
+    Names,
+    add_options,
+    errors_as_messages,
+    join_names,
+)
 from .resume import new_regressor
 from .signals import Stop
 
 if TYPE_CHECKING:
+    from ..serve.rows import Columns
     from ..serve.service import Service
+
+# Options that let raw rows be turned into numbers.
+_OF_COLUMNS = ("time", "categorical", "lags", "lags_of", "time_as", "time_format", "time_zone")
 
 
 @click.command()
@@ -35,6 +51,7 @@ if TYPE_CHECKING:
     "--features", type=Names(), multiple=True, callback=join_names,
     help="Columns to predict from, of a new model; by default all others of the first row that is learned.",
 )  # fmt: skip
+@add_options(COLUMN_OPTIONS)
 @add_options(MODEL_OPTIONS)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -94,7 +111,7 @@ def serve(model: Path, **options: Any) -> None:
         except ImportError as error:
             raise ParameterError(f"serve needs {error.name}: pip install 'streamgp[serve]'") from error
         _check(model, options)
-        with _alone(model):
+        with alone(model):
             _serve(model, options)
 
 
@@ -105,33 +122,16 @@ def _check(model: Path, options: dict[str, Any]) -> None:
     folder = model.absolute().parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise ParameterError(f"MODEL {model} cannot be written: there is no folder {folder} to write in")
-    if not model.exists() and not options["new"]:
-        raise ParameterError(f"there is no {model}; begin an empty model with --new --target NAME")
     if options["token"] is None and not is_loopback(options["host"]):
         raise ParameterError(
             f"--host {options['host']} lets other machines learn and predict; set a --token, or leave the host out"
         )
     if options["token"] is not None and not (options["token"].isascii() and len(options["token"]) >= 8):
         raise ParameterError("--token must have eight ASCII characters or more")
-    both = sorted(set(options["targets"]) & set(options["features"]))
-    if both:
-        raise ParameterError(f"{both[0]} cannot be a target and a feature; leave it out of --features")
-
-
-@contextmanager
-def _alone(model: Path) -> Iterator[None]:
-    """Hold a lock, so that no two servers write one model."""
-    path = model.with_name(f".{model.name}.lock")
-    with path.open("w") as file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # no such locks on this system
-            pass
-        except OSError as error:
-            raise ParameterError(f"{model} is served by another process; stop it first") from error
-        yield
+    for flag in ("features", "time", "categorical"):
+        both = sorted(set(options["targets"]) & set(options[flag]))
+        if both:
+            raise ParameterError(f"{both[0]} cannot be a target and a feature; leave it out of --{flag}")
 
 
 def _serve(model: Path, options: dict[str, Any]) -> None:
@@ -167,34 +167,81 @@ def _serve(model: Path, options: dict[str, Any]) -> None:
 
 def _service(model: Path, options: dict[str, Any]) -> Service:
     """Return the service of a saved model, or of a new one."""
-    from ..serve.rows import Columns
     from ..serve.service import Service
 
     checkpoint.clean(model)
     if not model.exists():
-        if not options["targets"]:
-            raise ParameterError("name what to predict with --target")
-        columns = Columns(options["features"], options["targets"])
-        return Service.new(
-            new_regressor(options), columns, options["level"], options["max_ids"], options["alarm"]
-        )
+        if not options["new"]:
+            raise ParameterError(f"there is no {model}; begin an empty model with --new --target NAME")
+        return _new_service(options)
     gp, more = load_with_more(model)
-    if more.get("columns"):
-        raise ParameterError(
-            f"{model} has learned columns that are not numbers, or earlier values, which serve does not take yet; "
-            "use run and predict"
-        )
-    columns = Columns(
+    transformer = StreamColumns.from_dict(more["columns"]) if more.get("columns") else None
+    columns = _columns(
+        gp, transformer,
         feature_names(gp, more) or tuple(f"x{i + 1}" for i in range(gp.n_features_in_)),
-        target_names(gp, more),
-    )
+        target_names(gp, more), more.get("options", {}).get("missing", ()),
+    )  # fmt: skip
     for flag, given, known in (
         ("target", options["targets"], columns.targets), ("features", options["features"], columns.features),
     ):  # fmt: skip
         if given and given != known:
             raise ParameterError(f"{model} has --{flag} {','.join(known)}; leave the option out")
+    wanted = _transformer(options, ())
+    if wanted is not None and (transformer is None or _roles(wanted) != _roles(transformer)):
+        raise ParameterError(f"{model} has other times, categories or lags; leave these options out")
     gp.drop_feature_names()  # rows are arrays in the order of the features
-    service = Service.new(gp, columns, options["level"], options["max_ids"], options["alarm"])
+    service = Service.new(
+        gp, columns, options["level"], options["max_ids"], options["alarm"], transformer=transformer
+    )
+    service.brought = {name: more[name] for name in ("options",) if name in more}
     if "service" in more:
         service.restore(more["service"])
     return service
+
+
+def _new_service(options: dict[str, Any]) -> Service:
+    """Return the service of a new model; raise ParameterError for options that do not fit."""
+    from ..serve.service import Service
+
+    if not options["targets"]:
+        raise ParameterError("name what to predict with --target")
+    gp, transformer = new_regressor(options), _transformer(options, options["features"])
+    columns = _columns(gp, transformer, options["features"], options["targets"], ())
+    service = Service.new(
+        gp, columns, options["level"], options["max_ids"], options["alarm"], transformer=transformer
+    )
+    if transformer is not None and columns.features:
+        service.begin(columns.features)
+    return service
+
+
+def _transformer(options: dict[str, Any], features: tuple[str, ...]) -> StreamColumns | None:
+    """Return what turns raw rows into numbers as the options say, None where none is given."""
+    lags_of = {name: lags for group, lags in options["lags_of"] for name in group}
+    texts = (*options["time"], *options["categorical"])
+    if not (texts or lags_of or options["lags"]):
+        return None
+    numbers = tuple(name for name in features if name not in texts) or None
+    transformer = transformer_of(options, options["targets"], numbers, lags_of)
+    copy.copy(transformer).begin([*texts, *lags_of])  # what does not fit is said now, not at the first row
+    return transformer
+
+
+def _roles(transformer: StreamColumns) -> list[Any]:
+    return [getattr(transformer, name) for name in _OF_COLUMNS]
+
+
+def _columns(
+    gp: StreamingGPRegressor, transformer: StreamColumns | None, features: tuple[str, ...], targets: tuple[str, ...],
+    missing: tuple[str, ...],
+) -> Columns:  # fmt: skip
+    """Return the columns of a service: names of inputs and targets, and what may be missing."""
+    from ..serve.rows import Columns
+
+    texts: tuple[str, ...] = ()
+    if transformer is not None:
+        texts = tuple(dict.fromkeys([*transformer.time, *transformer.categorical]))
+        rest = (name for name in features if name not in texts)
+        features = (*rest, *texts) if features else ()
+    gaps = bool(gp.__sklearn_tags__().input_tags.allow_nan)
+    return Columns(features, targets, texts, gaps, Cells(missing=missing))

@@ -28,8 +28,11 @@ class Log(Protocol):
     def number(self) -> int:
         """The number of the last record."""
 
-    def append(self, record: dict[str, Any]) -> int:
-        """Write a record and return its number, once it is safe."""
+    def write(self, record: dict[str, Any]) -> int:
+        """Write a record and return its number; it is not safe yet."""
+
+    def sync(self, number: int) -> None:
+        """Return when the record of that number, and all before it, are safe."""
 
     def begin_segment(self) -> int:
         """Let later records go to another file; return the number of the last one before it."""
@@ -47,11 +50,14 @@ class NoLog:
     def __init__(self, number: int = 0) -> None:
         self.number, self._lock = number, threading.Lock()
 
-    def append(self, record: dict[str, Any]) -> int:
+    def write(self, record: dict[str, Any]) -> int:
         """Return the number of the record."""
         with self._lock:
             self.number += 1
             return self.number
+
+    def sync(self, number: int) -> None:
+        """Do nothing."""
 
     def begin_segment(self) -> int:
         """Return the number of the last record."""
@@ -90,18 +96,21 @@ class FileLog:
             raise DataError(f"{path} cannot be written: {error.strerror}") from error
         return file
 
-    def append(self, record: dict[str, Any]) -> int:
-        """Write a record and return its number, once it is on the disk; raise DataError with nothing written."""
+    def write(self, record: dict[str, Any]) -> int:
+        """Write a record and return its number; raise DataError with nothing written."""
         data = checkpoint.encode(record)
         with self._writing:
             self._raise_if_broken()
             number = self.number + 1
             self._write(_HEAD.pack(len(data), number) + data)
             self.number = number
+        return number
+
+    def sync(self, number: int) -> None:
+        """Return when the record of that number, and all before it, are on the disk."""
         with self._syncing:
             if self._synced < number:
                 self._sync()
-        return number
 
     def _write(self, data: bytes) -> None:
         size = self._file.tell()

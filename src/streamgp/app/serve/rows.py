@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
 
-LONGEST_ID = 200
+from ..tables.cells import Cells
+
+LONGEST_ID = LONGEST_TEXT = 200
 
 
 class Refusal(Exception):  # noqa: N818  it is an answer, not a fault
@@ -27,10 +29,49 @@ class Refusal(Exception):  # noqa: N818  it is an answer, not a fault
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the inputs, empty while they are not known, and of the targets."""
+    """Names of the columns, and what may be missing in them.
+
+    Attributes
+    ----------
+    features : tuple of str
+        Inputs, those that are numbers first; empty while they are not known.
+    targets : tuple of str
+    texts : tuple of str
+        Inputs that are times and categories.
+    gaps : bool
+        Whether an input may be null.
+    cells : Cells
+        Knows the values that mean null.
+    """
 
     features: tuple[str, ...]
     targets: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    gaps: bool = False
+    cells: Cells = field(default_factory=Cells)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Inputs that are numbers."""
+        return tuple(name for name in self.features if name not in self.texts)
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Rows as they were sent: numbers (b, k), NaN where there is none, and t texts a row, empty where there is none."""
+
+    numbers: np.ndarray
+    texts: tuple[tuple[str, ...], ...]
+
+    def take(self, rows: Sequence[int]) -> RawRows:
+        """Return some of the rows."""
+        return RawRows(self.numbers[list(rows)], tuple(self.texts[i] for i in rows))
+
+    @classmethod
+    def joined(cls, parts: Sequence[RawRows]) -> RawRows:
+        """Return the rows of several, one after another."""
+        texts = tuple(row for part in parts for row in part.texts)
+        return cls(np.concatenate([part.numbers for part in parts]), texts)
 
 
 @dataclass(frozen=True)
@@ -41,7 +82,7 @@ class Labelled:
     ----------
     features : tuple of str
         Names of the inputs.
-    X : (b, d) or None
+    raw : RawRows or None
         None where the ids say which rows are meant.
     y : (b, q)
         NaN where one of several targets is missing.
@@ -49,7 +90,7 @@ class Labelled:
     """
 
     features: tuple[str, ...]
-    X: np.ndarray | None
+    raw: RawRows | None
     y: np.ndarray
     ids: tuple[str | None, ...] | None
 
@@ -127,15 +168,22 @@ def ids_of(content: dict[str, Any], n: int | None, most: int) -> tuple[str | Non
     return tuple(ids)
 
 
-def names_of(rows: Sequence[Any], targets: Sequence[str], most: int) -> tuple[str, ...]:
+def names_of(rows: Sequence[Any], columns: Columns, most: int) -> tuple[str, ...]:
     """Return names for the inputs of the first rows: those of an object, or x1, x2, … of an array."""
     first = rows[0]
     if isinstance(first, dict):
-        names = tuple(name for name in first if name not in targets)
+        names = tuple(name for name in first if name not in (*columns.targets, *columns.texts))
     elif isinstance(first, list):
         names = tuple(f"x{i + 1}" for i in range(len(first)))
     else:
         _not_a_row(0)
+    lacking = [name for name in columns.texts if not isinstance(first, dict) or name not in first]
+    if lacking:
+        raise Refusal(
+            422, f"row 0 lacks the column {lacking[0]!r}", "send the first rows as objects, by name", row=0,
+            column=lacking[0],
+        )  # fmt: skip
+    names = (*names, *columns.texts)
     if not names:
         raise Refusal(422, "row 0 has no input", "send one input or more in each row", row=0)
     if len(names) > most:
@@ -143,34 +191,54 @@ def names_of(rows: Sequence[Any], targets: Sequence[str], most: int) -> tuple[st
     return names
 
 
-def matrix(
-    rows: Sequence[Any], names: Sequence[str], *, missing: bool = False, exact: bool = False
-) -> np.ndarray:
-    """Return rows, each an object or an array, as (n, d) with the columns `names`.
+def raw_rows(rows: Sequence[Any], columns: Columns) -> RawRows:
+    """Return rows, each an object or an array in the order of the inputs."""
+    n_numbers = len(columns.numbers)
+    numbers, texts = np.empty((len(rows), n_numbers)), []
+    for i, row in enumerate(rows):
+        values = _values(row, columns.features, i)
+        lacking = [name for name in columns.features if name not in row] if isinstance(row, dict) else []
+        if lacking:
+            hint = f"send {lacking[0]}{', null where it is not known' if columns.gaps else ''}"
+            raise Refusal(422, f"{lacking[0]} of row {i} is missing", hint, row=i, column=lacking[0])
+        for j, value in enumerate(values[:n_numbers]):
+            numbers[i, j] = _number(value, i, columns.features[j], columns.gaps)
+        texts.append(
+            tuple(
+                _text(value, i, name, columns.cells)
+                for name, value in zip(columns.texts, values[n_numbers:], strict=True)
+            )
+        )
+    return RawRows(columns.cells.without_missing(numbers) if columns.gaps else numbers, tuple(texts))
 
-    `missing`: null, or a name that is not there, becomes NaN. `exact`: no other names are allowed.
-    """
+
+def target_rows(rows: Sequence[Any], names: Sequence[str]) -> np.ndarray:
+    """Return rows of targets, each an object or an array, as (n, q); one of several may be null, which is NaN."""
     out = np.empty((len(rows), len(names)))
     for i, row in enumerate(rows):
-        if isinstance(row, dict):
-            if exact and (extra := next((name for name in row if name not in names), None)) is not None:
-                raise Refusal(
-                    422, f"row {i} has the unknown column {extra[:60]!r}", f"send only {', '.join(names)[:200]}",
-                    row=i, column=extra[:60],
-                )  # fmt: skip
-            values = [row.get(name) for name in names]
-        elif isinstance(row, list):
-            if len(row) != len(names):
-                raise Refusal(
-                    422, f"row {i} has {len(row)} values, the model has {len(names)} columns",
-                    f"send them in the order {', '.join(names)[:200]}, or by name", row=i,
-                )  # fmt: skip
-            values = row
-        else:
-            _not_a_row(i)
-        for j, value in enumerate(values):
-            out[i, j] = _number(value, i, names[j], missing)
+        extra = next((name for name in row if name not in names), None) if isinstance(row, dict) else None
+        if extra is not None:
+            raise Refusal(
+                422, f"row {i} has the unknown column {extra[:60]!r}", f"send only {', '.join(names)[:200]}",
+                row=i, column=extra[:60],
+            )  # fmt: skip
+        for j, value in enumerate(_values(row, names, i)):
+            out[i, j] = _number(value, i, names[j], len(names) > 1)
     return out
+
+
+def _values(row: Any, names: Sequence[str], i: int) -> list[Any]:
+    """Return the values of a row in the order of the names."""
+    if isinstance(row, dict):
+        return [row.get(name) for name in names]
+    if not isinstance(row, list):
+        _not_a_row(i)
+    if len(row) != len(names):
+        raise Refusal(
+            422, f"row {i} has {len(row)} values, the model has {len(names)} columns",
+            f"send them in the order {', '.join(names)[:200]}, or by name", row=i,
+        )  # fmt: skip
+    return row
 
 
 def _not_a_row(i: int) -> NoReturn:
@@ -197,6 +265,25 @@ def _number(value: Any, i: int, name: str, missing: bool) -> float:
     raise Refusal(422, said, f"send a finite number for {name}, or leave the row out", row=i, column=name)
 
 
+def _text(value: Any, i: int, name: str, cells: Cells) -> str:
+    """Return a time or a category, empty where it is null."""
+    if value is not None and not isinstance(value, str | int | float):
+        said = f"{name} of row {i} is {value!r:.60}, neither a text nor a number"
+        raise Refusal(422, said, f"send {name} as a text", row=i, column=name)
+    text = cells.text(value if not isinstance(value, int) or isinstance(value, bool) else _digits(value))
+    if len(text) > LONGEST_TEXT or not text.isprintable():
+        raise Refusal(
+            422, f"{name} of row {i} is {text!r:.60}, not a text of at most {LONGEST_TEXT} printable characters",
+            f"send a shorter {name}", row=i, column=name,
+        )  # fmt: skip
+    return text
+
+
+def _digits(value: int) -> str:
+    # Python refuses to spell a number of thousands of digits.
+    return str(value) if abs(value) < 10**LONGEST_TEXT else "9" * (LONGEST_TEXT + 1)
+
+
 def labelled(content: dict[str, Any], columns: Columns, most_rows: int, most_columns: int) -> Labelled:
     """Return the rows to learn of a request.
 
@@ -218,7 +305,7 @@ def labelled(content: dict[str, Any], columns: Columns, most_rows: int, most_col
         ]
     if len(columns.targets) == 1:
         given = [[value] if not isinstance(value, dict | list) else value for value in given]
-    y = matrix(given, columns.targets, missing=len(columns.targets) > 1, exact=True)
+    y = target_rows(given, columns.targets)
     if (none := np.flatnonzero(np.isnan(y).all(axis=1))).size:
         i, name = int(none[0]), columns.targets[0]
         raise Refusal(422, f"row {i} has no target", f"send {name}, or leave the row out", row=i, column=name)
@@ -226,8 +313,15 @@ def labelled(content: dict[str, Any], columns: Columns, most_rows: int, most_col
         if ids is None or None in ids:
             raise Refusal(422, "a target has neither a row nor an id", "send an id for each target")
         return Labelled(columns.features, None, y, ids)
-    features = columns.features or names_of(rows, columns.targets, most_columns)
-    return Labelled(features, matrix(rows, features), y, ids)
+    features = columns.features or names_of(rows, columns, most_columns)
+    raw = raw_rows(rows, replace(columns, features=features))
+    empty = np.isnan(raw.numbers).all(axis=1) & np.array([not any(row) for row in raw.texts])
+    if empty.any():
+        i = int(np.flatnonzero(empty)[0])
+        raise Refusal(
+            422, f"row {i} has no value to predict from", "send one or more, or leave it out", row=i
+        )
+    return Labelled(features, raw, y, ids)
 
 
 def _targets_of(content: dict[str, Any], n: int, most: int) -> list[Any] | None:
@@ -239,50 +333,3 @@ def _targets_of(content: dict[str, Any], n: int, most: int) -> list[Any] | None:
     if len(given) != n:
         raise Refusal(422, f"{len(given)} targets for {n} rows", "send a target for each row")
     return given
-
-
-def tensor(content: dict[str, Any], names: Sequence[str], most: int) -> np.ndarray:
-    """Return the rows (n, d) of a request of KServe's V2 protocol: a tensor (n, d), or one (n,) for each column."""
-    inputs = list_of(content.get("inputs"), "inputs", max(len(names), 1))
-    parts = {}
-    for one in inputs:
-        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-            raise Refusal(
-                422, "an input has no name", 'send {"name": …, "shape": …, "datatype": "FP64", "data": […]}'
-            )
-        parts[one["name"]] = _flat(one, most * len(names))
-    if len(inputs) == 1 and (inputs[0]["name"] not in names or len(names) == 1):
-        values, shape = parts[inputs[0]["name"]], inputs[0].get("shape")
-        fits = isinstance(shape, list) and shape in ([len(values) // len(names), len(names)], [len(values)])
-        if not fits or (len(shape) == 1 and len(names) != 1) or len(values) % len(names):
-            raise Refusal(
-                422, f"shape {shape!r:.60} is not (n, {len(names)}) with as many data", "send (n, d)"
-            )
-        return matrix([values[i : i + len(names)] for i in range(0, len(values), len(names))], names)
-    if missing := [name for name in names if name not in parts]:
-        raise Refusal(
-            422, f"the input {missing[0]!r} is missing", "send an input for each column", column=missing[0]
-        )
-    if len({len(parts[name]) for name in names}) != 1:
-        raise Refusal(422, "the inputs differ in length", "send as many data for each column")
-    return matrix([list(row) for row in zip(*(parts[name] for name in names), strict=True)], names)
-
-
-def _flat(one: dict[str, Any], most: int) -> list[Any]:
-    """Return the data of a tensor; nested lists are taken, too."""
-    if one.get("datatype") not in (
-        "FP64",
-        "FP32",
-        "INT64",
-        "INT32",
-        "INT16",
-        "INT8",
-        "UINT8",
-        "UINT16",
-        "UINT32",
-    ):
-        raise Refusal(422, f"datatype {one.get('datatype')!r:.60} is not a number", "send FP64")
-    data = list_of(one.get("data"), "data", most)
-    if all(isinstance(row, list) for row in data):
-        data = [value for row in data for value in row]
-    return list_of(data, "data", most)

@@ -15,29 +15,23 @@ import numpy as np
 from ..._arrays import one_blas_thread
 from ...answers import Question, answer
 from ...checks import check_rows
+from ...columns import StreamColumns
 from ...errors import InputError, NumericalError
 from ...learned import gaussian
-from ...online.answered import AnswerMemory, Answers, keys_of
+from ...online.answered import AnswerMemory, keys_of
 from ...parameters import MERGEABLE
 from ...regressor import StreamingGPRegressor
 from ..alarms import Alarms, Scored, parse_all
 from ..predictions import RowPredictions
 from ..tally import Tally
+from .arrivals import Arrivals, advanced
 from .feed import Feed
-from .rows import Columns, Refusal
+from .kept import Arrival, Kept, arrival_of, packed, unpacked
+from .rows import Columns, RawRows, Refusal
 
 # What raises an alarm unless something else is asked for; no value to predict from may be missing here.
 RULES = ("coverage", "rmse", "bias", "drift")
 NOTHING_LEARNED = Refusal(409, "nothing was learned yet", "send rows with targets to /learn first")
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A row that was predicted under an id, until its label comes: its inputs (d,), what was said, and the answer."""
-
-    x: np.ndarray
-    said: RowPredictions
-    answer: Answers
 
 
 @dataclass(frozen=True)
@@ -71,6 +65,10 @@ class Service:
         Ids of the last learned rows, the oldest first: rows that come again are not learned twice.
     lost_ids, exchanged : int
         Answers given up because too many were kept; inducing points that were exchanged.
+    arrivals : Arrivals
+        What the columns have shown so far.
+    brought : dict
+        What else the file of the model held, and is written back.
     """
 
     gp: StreamingGPRegressor
@@ -85,9 +83,11 @@ class Service:
     learned: dict[str, None] = field(default_factory=dict)
     lost_ids: int = 0
     exchanged: int = 0
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    brought: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._ids = threading.Lock()
+        self._ids, self._fitted = threading.Lock(), 0
 
     @classmethod
     def new(
@@ -97,11 +97,23 @@ class Service:
         level: float,
         most_ids: int,
         rules: Sequence[str] = RULES,
+        transformer: StreamColumns | None = None,
     ) -> Service:
         """Return the service of a model that has no history here."""
         targets = columns.targets
         alarms = Alarms.of(parse_all(rules, level), targets, ())
-        return cls(gp, columns, level, most_ids, Tally(len(targets)), Feed(targets, level), alarms)
+        tally, feed = Tally(len(targets)), Feed(targets, level)
+        return cls(gp, columns, level, most_ids, tally, feed, alarms, arrivals=Arrivals(transformer))
+
+    def begin(self, features: tuple[str, ...]) -> None:
+        """Take the names of the inputs from the first row."""
+        self.arrivals.begin(features)
+        self.columns = replace(self.columns, features=features)
+
+    def arrival(self, ids: Sequence[str | None], raw: RawRows) -> Arrival:
+        """Return rows that are predicted under ids; those that are kept already do not arrive again."""
+        named = [None if name in self.learned else name for name in ids]
+        return arrival_of(self.arrivals.state, named, raw, self.kept)
 
     @property
     def _rules(self) -> tuple[str, ...]:
@@ -122,7 +134,7 @@ class Service:
             memory = AnswerMemory(self.gp.answered_.kept.take(slice(0)))
             numbers = np.arange(X.shape[0])
         try:
-            X = check_rows(X, learner.columns, learner.like)
+            X = check_rows(X, learner.columns, learner.like, incomplete=learner.imputation is not None)
             with one_blas_thread(X):
                 found = answer(learner, X, Question(std=True, interval=self.level), memory, numbers)
         except (InputError, NumericalError) as error:
@@ -133,6 +145,15 @@ class Service:
             each = memory.kept
             kept = tuple(Kept(X[i], _only(said, [i]), each.take(slice(i, i + 1))) for i in range(X.shape[0]))
         return Predicted(said, learner.rows_seen, kept)
+
+    def predict_kept(self, arrival: Arrival, raw: RawRows) -> Predicted:
+        """Predict rows that arrive under ids."""
+        found = self.predict(arrival.X, keep=True)
+        if arrival.state is None:
+            return found
+        rows = zip(found.kept, arrival.rows, strict=True)
+        kept = tuple(replace(k, raw=raw.take([i]), row=int(row)) for i, (k, row) in enumerate(rows))
+        return replace(found, kept=kept)
 
     def keep(self, ids: Sequence[str | None], kept: Sequence[Kept]) -> None:
         """Keep rows under their ids until their labels come; the oldest go where there are too many."""
@@ -197,7 +218,9 @@ class Service:
 
     def _fit(self, X: np.ndarray, y: np.ndarray, record: dict[str, Any]) -> np.ndarray:
         """Learn rows, scored by earlier answers where there are any; return which the guard refused, (b,)."""
-        ids, memory, added = np.arange(X.shape[0]), None, None
+        # Each time others: of two answers that one model gave under one id, the memory would keep the first.
+        ids, memory, added = self._fitted + np.arange(X.shape[0]), None, None
+        self._fitted += X.shape[0]
         if record["answers"] is not None and len(record["answered"]):
             memory = self.gp.answered_
             keys, a = keys_of(X, ids)[list(record["answered"])], record["answers"]
@@ -256,16 +279,22 @@ class Service:
             return None
         return np.asarray(self.gp.learner_.inducing_points)
 
-    def save(self, path: Path, number: int) -> None:
-        """Write a checkpoint that holds all records up to this number."""
+    def snapshot(self) -> dict[str, Any]:
+        """Return what other threads change, as it is now, for `save`."""
         with self._ids:
             ids, kept, learned = tuple(self.kept), list(self.kept.values()), tuple(self.learned)
+        told = {"ids": ids, "kept": packed(kept), "learned": learned, "lost_ids": self.lost_ids}
+        return {"columns": self.arrivals.to_dict(), "service": told}
+
+    def save(self, path: Path, number: int, snapshot: dict[str, Any]) -> None:
+        """Write a checkpoint that holds all records up to this number, as of the snapshot."""
         service = {
             "number": number, "level": self.level, "tally": self.tally.to_dict(), "feed": self.feed.to_dict(),
-            "ids": ids, "kept": packed(kept), "learned": learned, "lost_ids": self.lost_ids,
             "exchanged": self.exchanged, "alarms": self.alarms.to_dict(), "rules": self._rules,
+            **snapshot["service"],
         }  # fmt: skip
-        self.gp.save(path, features=self.columns.features, targets=self.columns.targets, service=service)
+        more = {**self.brought, "columns": snapshot["columns"], "service": service}
+        self.gp.save(path, features=self.columns.features, targets=self.columns.targets, **more)
 
     def restore(self, content: dict[str, Any]) -> None:
         """Take over what `save` wrote beside the model."""
@@ -281,37 +310,17 @@ class Service:
     def replay(self, record: dict[str, Any], number: int) -> None:
         """Do again what a record of the log says."""
         if record["kind"] == "kept":
-            self.keep(record["ids"], unpacked(record["kept"]))
+            kept = unpacked(record["kept"])
+            came = [raw for raw in (kept[i].raw for i in record["new"]) if raw is not None]
+            if came:
+                self.arrivals.moved_on(advanced(self.arrivals.state, RawRows.joined(came)).state)
+            self.keep(record["ids"], kept)
             self.number = number
             return
         if not self.columns.features:
-            self.columns = replace(self.columns, features=record["features"])
+            self.begin(record["features"])
+        self.arrivals.again(record)
         self.learn(record, number)
-
-
-def packed(kept: Sequence[Kept]) -> dict[str, Any] | None:
-    """Return kept rows as arrays, for a file."""
-    if not kept:
-        return None
-    return {
-        "X": np.stack([row.x for row in kept]), "said": table(kept),
-        "answers": Answers.joined([row.answer for row in kept]),
-    }  # fmt: skip
-
-
-def table(kept: Sequence[Kept]) -> np.ndarray:
-    """Return what was said of kept rows, (m, 4, q)."""
-    return np.stack([[row.said.mean[0], row.said.std[0], row.said.low[0], row.said.high[0]] for row in kept])
-
-
-def unpacked(content: dict[str, Any] | None) -> list[Kept]:
-    """Return the rows of which `packed` returned `content`."""
-    if content is None:
-        return []
-    X, said, answers = content["X"], content["said"], content["answers"]
-    return [
-        Kept(X[i], RowPredictions(*said[i][:, None, :]), answers.take(slice(i, i + 1))) for i in range(len(X))
-    ]
 
 
 def _only(said: RowPredictions, rows: Any) -> RowPredictions:

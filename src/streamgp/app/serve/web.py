@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -21,8 +20,9 @@ from starlette.types import ASGIApp
 from ... import __version__
 from . import rows
 from .gate import Gate
-from .rows import Refusal
+from .rows import Columns, RawRows, Refusal
 from .service import NOTHING_LEARNED, Predicted, Service
+from .tensors import inputs_of, rows_of_tensors
 from .watch import PUBLIC, Watch
 from .writer import Writer
 
@@ -87,17 +87,19 @@ class _Routes:
         if given is None:
             raise Refusal(422, "no rows are given", 'send {"rows": [{"x": 1.5}, …]}')
         ids = rows.ids_of(content, len(given), self._limits.rows)
-        X = rows.matrix(given, self._features())
-        found = await self._predicted(X, keep=ids is not None)
-        if ids is not None:
-            await run_in_threadpool(self._writer.keep, ids, found.kept)
+        raw = rows.raw_rows(given, self._columns())
+        if ids is None:
+            found = await self._predicted(raw)
+        else:
+            found = await run_in_threadpool(self._writer.predict, ids, raw)
+            self._watch.metrics.predicted.inc(len(given))
         said, targets = found.said, self._service.columns.targets
         predictions = [
             {
                 name: {part: _number(getattr(said, part)[i, j]) for part in ("mean", "std", "low", "high")}
                 for j, name in enumerate(targets)
             }
-            for i in range(X.shape[0])
+            for i in range(len(given))
         ]
         return Answer(
             {"predictions": predictions, "level": self._service.level, "rows_learned": found.rows_learned}
@@ -119,9 +121,9 @@ class _Routes:
         """Predict the rows of a tensor."""
         self._check_name(request)
         content = rows.parsed(await self._body(request))
-        X = rows.tensor(content, self._features(), self._limits.rows)
-        said = (await self._predicted(X)).said
-        shape = [X.shape[0], len(self._service.columns.targets)]
+        raw = rows_of_tensors(content, self._columns(), self._limits.rows)
+        said = (await self._predicted(raw)).said
+        shape = list(said.mean.shape)
         outputs = [
             {
                 "name": part, "datatype": "FP64", "shape": shape,
@@ -135,14 +137,14 @@ class _Routes:
     async def metadata(self, request: Request) -> Response:
         """Answer with the tensors that `infer` takes and returns."""
         self._check_name(request)
-        shape, q = [-1, len(self._features())], len(self._service.columns.targets)
+        q, inputs = len(self._service.columns.targets), inputs_of(self._columns())
         outputs = [
             {"name": part, "datatype": "FP64", "shape": [-1, q]} for part in ("mean", "std", "low", "high")
         ]
         return Answer(
             {
                 "name": self._watch.source, "versions": [], "platform": "streamgp",
-                "inputs": [{"name": "rows", "datatype": "FP64", "shape": shape}], "outputs": outputs,
+                "inputs": inputs, "outputs": outputs,
             }
         )  # fmt: skip
 
@@ -168,16 +170,17 @@ class _Routes:
         if request.path_params["name"] != self._watch.source:
             raise Refusal(404, "there is no model of that name", f"the model is called {self._watch.source}")
 
-    def _features(self) -> tuple[str, ...]:
+    def _columns(self) -> Columns:
         if not self._service.fitted:
             raise NOTHING_LEARNED
-        return self._service.columns.features
+        return self._service.columns
 
-    async def _predicted(self, X: np.ndarray, *, keep: bool = False) -> Predicted:
+    async def _predicted(self, raw: RawRows) -> Predicted:
+        X = self._service.arrivals.features_of(raw)
         if X.shape[0] <= _AT_ONCE:
-            found = self._service.predict(X, keep=keep)
+            found = self._service.predict(X)
         else:
-            found = await run_in_threadpool(self._service.predict, X, keep=keep)
+            found = await run_in_threadpool(self._service.predict, X)
         self._watch.metrics.predicted.inc(X.shape[0])
         return found
 

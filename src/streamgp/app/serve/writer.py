@@ -6,16 +6,20 @@ import queue
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ...columns.state import ColumnState
+from ...errors import DataError
+from . import arrivals
 from . import log as logs
+from .kept import Kept, packed, table
 from .log import Log
-from .rows import Labelled, Refusal
-from .service import Kept, Service, packed, table
+from .rows import Labelled, RawRows, Refusal
+from .service import Predicted, Service
 
 # Seconds between two looks whether a checkpoint is due while nothing comes.
 _IDLE = 0.5
@@ -67,7 +71,10 @@ class Learned:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of one request to be learned, their places in it, and what was said of some of them before."""
+    """The rows of one request to be learned, their places in it, and what was said of some of them before.
+
+    `raw` are those that arrive now, None where all columns are numbers.
+    """
 
     features: tuple[str, ...]
     X: np.ndarray
@@ -76,6 +83,7 @@ class _Rows:
     kept: dict[int, Kept]
     places: list[int]
     duplicates: int
+    raw: RawRows | None
 
 
 class Writer:
@@ -131,12 +139,24 @@ class Writer:
             ) from None
         return future
 
-    def keep(self, ids: tuple[str | None, ...], kept: tuple[Kept, ...]) -> None:
-        """Keep predicted rows for their labels; with a log, they are on the disk when this returns."""
-        named = [(name, row) for name, row in zip(ids, kept, strict=True) if name is not None]
-        names, rows = tuple(name for name, _ in named), tuple(row for _, row in named)
-        self.service.keep(names, rows)
-        self._log.append({"kind": "kept", "ids": names, "kept": packed(rows)} if self._durable else {})
+    def predict(self, ids: tuple[str | None, ...], raw: RawRows) -> Predicted:
+        """Predict rows and keep them for their labels; with a log, they are on the disk when this returns."""
+        service = self.service
+        try:
+            with service.arrivals.lock:
+                arrival = service.arrival(ids, raw)
+                found = service.predict_kept(arrival, raw)
+                named = [i for i, name in enumerate(ids) if name is not None]
+                names, kept = tuple(ids[i] for i in named), [found.kept[i] for i in named]
+                new = tuple(named.index(i) for i in arrival.new if ids[i] is not None)
+                record = {"kind": "kept", "ids": names, "kept": packed(kept), "new": new}
+                number = self._log.write(record if self._durable else {})
+                service.keep(names, kept)
+                service.arrivals.moved_on(arrival.state)
+            self._log.sync(number)
+        except DataError as error:
+            raise Refusal(503, f"the rows were not kept: {error}", "send them again later") from error
+        return found
 
     def told(self) -> dict[str, Any]:
         """Return what the page tells of the writer."""
@@ -176,23 +196,16 @@ class Writer:
     def _learn(self, gathered: list[tuple[Labelled, Future[Learned]]]) -> None:
         """Learn the requests that can be, as one batch, and answer all."""
         accepted: list[tuple[_Rows, Future[Learned]]] = []
-        names: set[str] = set()
-        for request, future in gathered:
-            try:
-                rows = self._resolved(request, names)
-            except Exception as error:  # a Refusal, or a fault of ours, which must not end the thread
-                future.set_exception(error)
-                continue
-            if rows.y.shape[0]:
-                accepted.append((rows, future))
-                names.update(name for name in rows.ids if name is not None)
-            else:
-                future.set_result(Learned(0, rows.duplicates, (), self._rows_learned))
-        if not accepted:
-            return
         try:
-            record = _record([rows for rows, _ in accepted])
-            outcomes = self.service.learn(record, self._log.append(record))
+            with self.service.arrivals.lock:
+                state = self._sort_out(gathered, accepted)
+                if not accepted:
+                    return
+                record = _record([rows for rows, _ in accepted])
+                number = self._log.write(record)
+                self.service.arrivals.moved_on(state)
+            self._log.sync(number)
+            outcomes = self.service.learn(record, number)
         except Exception as error:  # the disk is full, or a fault of ours
             self.service.feed.alarm("failure", f"nothing was learned: {error}")
             self.failure = str(error)
@@ -209,13 +222,38 @@ class Writer:
                 Learned(rows.y.shape[0] - len(refused), rows.duplicates, refused, self._rows_learned)
             )
 
+    def _sort_out(
+        self, gathered: list[tuple[Labelled, Future[Learned]]], accepted: list[tuple[_Rows, Future[Learned]]]
+    ) -> ColumnState | None:
+        """Add the requests that can be learned to `accepted`, answer the others; return the columns after them."""
+        names: set[str] = set()
+        state = self.service.arrivals.state
+        for request, future in gathered:
+            try:
+                rows, after = self._resolved(request, names, state)
+            except Exception as error:  # a Refusal, or a fault of ours, which must not end the thread
+                future.set_exception(error)
+                continue
+            if rows.y.shape[0]:
+                accepted.append((rows, future))
+                names.update(name for name in rows.ids if name is not None)
+                state = after
+            else:
+                future.set_result(Learned(0, rows.duplicates, (), self._rows_learned))
+        return state
+
     @property
     def _rows_learned(self) -> int:
         service = self.service
         return service.gp.n_samples_seen_ if service.fitted else 0
 
-    def _resolved(self, request: Labelled, taken: set[str]) -> _Rows:
-        """Return the rows of a request that are new, with their inputs; raise Refusal for an id that is not known."""
+    def _resolved(
+        self, request: Labelled, taken: set[str], state: ColumnState | None
+    ) -> tuple[_Rows, ColumnState | None]:
+        """Return the rows of a request that are new, and the columns after them, which are `state` before.
+
+        Raise Refusal for an id that is not known, and for a time that is none.
+        """
         service, n = self.service, request.y.shape[0]
         ids = request.ids or (None,) * n
         kept: dict[int, Kept] = {}
@@ -226,29 +264,28 @@ class Writer:
             if name in taken:
                 raise Refusal(503, f"id {name!r} of row {i} is being learned", "send the row again", row=i)
             known = None if name is None else service.kept.get(name)
-            if known is not None and (request.X is None or np.array_equal(known.x, request.X[i])):
+            if known is not None and (request.raw is None or known.is_row(request.raw, i)):
                 kept[len(rows)] = known
-            elif request.X is None:
+            elif request.raw is None:
                 raise Refusal(
                     404, f"id {str(name)[:60]!r} of row {i} is not kept: it was not predicted, or too long ago",
                     "send the row with its target", row=i, column="id",
                 )  # fmt: skip
             rows.append(i)
-        X = request.X[rows] if request.X is not None else _inputs(kept, len(rows))
-        if request.X is not None:
+        if request.raw is not None:
             if not service.columns.features:
-                service.columns = replace(service.columns, features=request.features)
+                service.begin(request.features)
+                state = service.arrivals.state
             elif request.features != service.columns.features:
                 raise _CHANGED
-        return _Rows(
-            service.columns.features,
-            X,
-            request.y[rows],
-            tuple(ids[i] for i in rows),
-            kept,
-            rows,
-            n - len(rows),
-        )
+        y, new = request.y[rows], [i for at, i in enumerate(rows) if at not in kept]
+        raw = RawRows(np.empty((0, 0)), ()) if request.raw is None else request.raw.take(new)
+        came = arrivals.learned(state, raw, y, {at: row.row for at, row in kept.items()}, rows)
+        found = _Rows(
+            service.columns.features, _merged(came.X, kept, len(rows)), y, tuple(ids[i] for i in rows), kept, rows,
+            n - len(rows), None if came.state is None else raw,
+        )  # fmt: skip
+        return found, came.state
 
     def _is_due(self) -> bool:
         new = self.service.tally.rows - self._saved_rows
@@ -261,8 +298,9 @@ class Writer:
             return
         self._due = time.monotonic()
         try:
-            number = self._log.begin_segment()
-            self.service.save(self.path, number)
+            with self.service.arrivals.lock:
+                number, snapshot = self._log.begin_segment(), self.service.snapshot()
+            self.service.save(self.path, number, snapshot)
             self._log.forget(number)
         except Exception as error:  # the thread goes on, and the next checkpoint may be written
             self.failure = str(error)
@@ -271,8 +309,16 @@ class Writer:
         self.saved_at, self._saved_number, self._saved_rows = time.time(), number, self.service.tally.rows
 
 
-def _inputs(kept: dict[int, Kept], n: int) -> np.ndarray:
-    return np.stack([kept[i].x for i in range(n)]) if n else np.empty((0, 0))
+def _merged(X: np.ndarray, kept: dict[int, Kept], n: int) -> np.ndarray:
+    """Return the features of n rows: those that are kept in their places, X in the others."""
+    if not kept:
+        return X
+    out = np.empty((n, next(iter(kept.values())).x.size))
+    if new := [i for i in range(n) if i not in kept]:
+        out[new] = X
+    for i, row in kept.items():
+        out[i] = row.x
+    return out
 
 
 def _record(parts: list[_Rows]) -> dict[str, Any]:
@@ -280,11 +326,15 @@ def _record(parts: list[_Rows]) -> dict[str, Any]:
     starts = np.cumsum([0, *(rows.y.shape[0] for rows in parts)])
     kept = {int(starts[i]) + at: row for i, rows in enumerate(parts) for at, row in rows.kept.items()}
     content = packed(list(kept.values()))
+    raws = [rows.raw for rows in parts if rows.raw is not None and rows.raw.texts]
+    raw = RawRows.joined(raws) if raws else RawRows(np.empty((0, 0)), ())
     return {
         "kind": "learned", "features": parts[0].features, "sizes": tuple(rows.y.shape[0] for rows in parts),
         "X": np.concatenate([rows.X for rows in parts]), "y": np.concatenate([rows.y for rows in parts]),
         "ids": tuple(name for rows in parts for name in rows.ids),
         "answered": tuple(kept), "answers": content and content["answers"],
+        "rows": np.array([row.row for row in kept.values()], dtype=np.int64),
+        "numbers": raw.numbers, "texts": raw.texts,
         "said": np.empty((0, 4, parts[0].y.shape[1])) if content is None else table(list(kept.values())),
     }  # fmt: skip
 
@@ -297,6 +347,6 @@ def start(service: Service, path: Path, pace: Pace, *, durable: bool) -> Writer:
     if durable:
         return Writer(service, logs.FileLog(path, service.number), path, pace, saved)
     if service.number > saved[0] and service.fitted:
-        service.save(path, service.number)
+        service.save(path, service.number, service.snapshot())
     logs.remove(path)
     return Writer(service, logs.NoLog(service.number), path, pace, (service.number, service.tally.rows))

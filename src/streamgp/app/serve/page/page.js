@@ -1,6 +1,8 @@
 "use strict";
 // The live page: reads server-sent events, draws three charts, goes on when the server comes back. No library.
 const POINTS = 600, AGAIN = 1000;
+// A server that lives says so every five seconds; without a word for so many milliseconds it counts as away.
+let patience = 15000;
 const get = (id) => document.getElementById(id);
 let shown = { points: [], recent: null, stretches: [], alarms: [], model: null, latency: {} };
 let latest = shown, paused = false, target = 0, secret = "", colours = {};
@@ -10,9 +12,12 @@ let latest = shown, paused = false, target = 0, secret = "", colours = {};
 async function read() {
   const last = latest.points.length ? latest.points[latest.points.length - 1][0] : 0;
   const headers = secret ? { Authorization: "Bearer " + secret } : {};
-  const answer = await fetch("events?after=" + last, { headers, cache: "no-store" });
+  const control = new AbortController();
+  let silence = setTimeout(() => control.abort(), patience);
+  const answer = await fetch("events?after=" + last, { headers, cache: "no-store", signal: control.signal });
   if (answer.status === 401) {
     get("token").hidden = false;
+    clearTimeout(silence);
     say("waiting", "a token is needed");
     return false;
   }
@@ -21,7 +26,9 @@ async function read() {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
     const { value, done } = await reader.read();
+    clearTimeout(silence);
     if (done) return true;
+    silence = setTimeout(() => control.abort(), patience);
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const event of events) if (event.startsWith("data: ")) take(JSON.parse(event.slice(6)));
@@ -36,7 +43,7 @@ async function follow() {
     console.info("the stream of events ended:", error.message);
   }
   if (!asked) return;
-  say("waiting", "the server is away, trying again");
+  say("failing", "the server is away, trying again");
   setTimeout(follow, AGAIN);
 }
 
@@ -125,7 +132,8 @@ function alarms() {
   newestAlarm = newest;
   const items = shown.alarms.slice(-20).reverse().map((a) => {
     const when = new Date(1000 * a.time).toLocaleTimeString();
-    return element("li", a.text, " ", element("small", "row " + a.row.toLocaleString("en") + ", " + when));
+    const row = "row " + a.row.toLocaleString("en");  // some texts begin with it
+    return element("li", a.text, " ", element("small", a.text.startsWith(row) ? when : row + ", " + when));
   });
   if (!items.length) items.push(Object.assign(element("li", "none so far"), { className: "none" }));
   list.replaceChildren(...items);
@@ -228,9 +236,10 @@ class Chart {
     }
     g.textBaseline = "alphabetic";
     g.textAlign = "center";
-    for (const v of ticks(first, last, w < 500 ? 3 : 7)) {
-      if (Number.isInteger(v) && X(v) < w - 20) g.fillText(v.toLocaleString("en"), X(v), h - 5);
-    }
+    const marks = (n) => ticks(first, last, n).filter((v) => Number.isInteger(v) && X(v) < w - 20);
+    const some = marks(w < 500 ? 3 : 7);
+    // One number alone is no scale.
+    for (const v of some.length > 1 ? some : marks(6)) g.fillText(v.toLocaleString("en"), X(v), h - 5);
     if (!xs.length) g.fillText("no rows with labels yet", w / 2, h / 2);
     this.spec.draw(g, xs, X, Y);
     if (this.at !== null && this.at < xs.length) {
@@ -339,11 +348,9 @@ function pause() {
   paused = !paused;
   get("pause").setAttribute("aria-pressed", String(paused));
   get("pause").textContent = paused ? "Go on" : "Pause";
-  say("waiting", paused ? "paused" : "live");
-  if (!paused) {
-    say("live", "live");
-    show();
-  }
+  if (paused) say("waiting", "paused");
+  else if (get("status").className === "waiting") say("live", "live");
+  if (!paused) show();
 }
 
 get("pause").addEventListener("click", pause);
