@@ -28,8 +28,10 @@ $(BIN)/python:
 demo: .venv/.run-ready
 	$(BIN)/streamgp demo --output build/demo.png
 
+# One more than the cores of the smallest machine, since tests of processes and brokers mostly wait.
+WORKERS ?= 3
 test: .venv/.dev-ready
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 reproduce: .venv/.dev-ready
 	$(BIN)/python -m experiments.paper --output build/reproduction $(ARGS)

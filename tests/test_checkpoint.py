@@ -16,8 +16,8 @@ import streamgp
 from conftest import wave
 from streamgp import StreamingGPRegressor, checkpoint, kernels
 from streamgp.errors import CheckpointError
+from streamgp.loading import load_with_more
 from streamgp.parameters import used_by
-from streamgp.regressor import load_with_more
 
 CASES = [
     {},

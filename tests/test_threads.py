@@ -201,7 +201,7 @@ def test_arguments_that_are_set_while_rows_are_learned_stay_set(monkeypatch):
         return original(self, *args)
 
     monkeypatch.setattr(Learner, "update", setting)
-    assert gp.partial_fit(X[:30], y[:30]).tune == "none"
+    assert gp.partial_fit(X[:10], y[:10]).tune == "none"
 
 
 def test_copies_and_pickles_carry_no_lock():

@@ -20,17 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from . import (
-    answers,
-    checks,
-    kernels,
-    likelihoods,
-    lowrank,
-    parameters,
-    single_rows,
-    targets,
-    transforms,
-)
+from . import answers, checks, kernels, likelihoods, lowrank, parameters, targets, transforms
 from ._arrays import is_foreign
 from .errors import CheckpointError, StreamGPError
 from .gp import features, normal_equations, posterior
@@ -80,8 +70,8 @@ _HEAD = struct.Struct("<8sI32sQ")
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        Learner, single_rows.Ahead, single_rows.Group, checks.Batch, answered.Late, answers.LearnedMean,
-        first.FirstRows, choice.OpenChoice, parameters.Settings, checks.Columns, targets.TargetScaling,
+        Learner, answers.LearnedMean, first.FirstRows, choice.OpenChoice, parameters.Settings, checks.Columns,
+        targets.TargetScaling,
         transforms.TargetTransform,
         reservoir.Reservoir, schedule.Schedule, schedule.Outcome,
         background.Asked, optimise.Search, calibration.Scores, local.LocalScale, tails.Tails,
@@ -206,9 +196,8 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _pack(value: Any, blobs: list[bytes], known: dict[int, Any] | None = None) -> Any:
-    """Turn a value into JSON, arrays into entries of `blobs`; `known` are those of arrays that stand there already."""
-    known = {} if known is None else known
+def _pack(value: Any, blobs: list[bytes]) -> Any:
+    """Turn a value into JSON, arrays into entries of `blobs`."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -224,27 +213,23 @@ def _pack(value: Any, blobs: list[bytes], known: dict[int, Any] | None = None) -
             raise TypeError("its arrays are not NumPy's; only models that learned NumPy arrays can be saved")
         if value.dtype.kind not in "biuf":
             raise TypeError(f"an array of {value.dtype} is not something that a checkpoint holds")
-        if id(value) in known:
-            return known[id(value)]
         # In the order in which it lies: a product of a transposed matrix may round otherwise.
         turned = value.flags.f_contiguous and not value.flags.c_contiguous
         array = np.asarray(value.T if turned else value, order="C")
         start = sum(len(b) for b in blobs)
         blobs.append(array.tobytes())
-        entry = {"array": array.dtype.str, "shape": list(array.shape), "at": start, "turned": turned}
-        known[id(value)] = entry
-        return entry
+        return {"array": array.dtype.str, "shape": list(array.shape), "at": start, "turned": turned}
     if isinstance(value, tuple | list):
-        return {"tuple" if isinstance(value, tuple) else "list": [_pack(v, blobs, known) for v in value]}
+        return {"tuple" if isinstance(value, tuple) else "list": [_pack(v, blobs) for v in value]}
     if isinstance(value, dict):
-        return {"dict": [[_pack(k, blobs, known), _pack(v, blobs, known)] for k, v in value.items()]}
+        return {"dict": [[_pack(k, blobs), _pack(v, blobs)] for k, v in value.items()]}
     if inspect.isfunction(value) and _FUNCTIONS.get(value.__name__) is value:
         return {"function": value.__name__}
     name = type(value).__name__
     if is_dataclass(value) and _CLASSES.get(name) is type(value):
         return {
             "class": name,
-            "fields": {f.name: _pack(getattr(value, f.name), blobs, known) for f in fields(value)},
+            "fields": {f.name: _pack(getattr(value, f.name), blobs) for f in fields(value)},
         }
     own = isinstance(value, kernels.Kernel) or callable(value) or hasattr(value, "predict")
     remedy = "; streamgp.checkpoint.register it first" if own else ""

@@ -78,8 +78,6 @@ class Batch:
         None where all are one. Rows of weight zero are not here.
     kept : (n,) of bool, or None
         Which of the rows that were given are here; None for all.
-    calls : int
-        In how many calls the rows came that were gathered, screened as they came; 0 for rows of one call.
     """
 
     X: Array
@@ -91,14 +89,6 @@ class Batch:
     kept: np.ndarray | None = None
     lacking: np.ndarray | None = None
     doubt: np.ndarray | None = None
-    calls: int = 0
-
-    @classmethod
-    def joined(cls, parts: list[Self]) -> Self:
-        """Return the rows of several calls, whole rows on the host, as one batch."""
-        weights = joined_weights([(part.weights, part.X) for part in parts])
-        X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
-        return replace(parts[0], X=X, y=y, weights=weights, kept=None, calls=len(parts))
 
     def only(self, rows: np.ndarray) -> Self:
         """Return the rows for which `rows` (b,) is true."""

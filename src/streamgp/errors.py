@@ -14,8 +14,7 @@
 
     StreamGPWarning (UserWarning)
     ├── ExportWarning                    an exported model leaves out a part of this one
-    ├── NegativeVarianceWarning          predicted variances below zero were set to zero
-    └── UnlearnedRowsWarning             rows that came one by one could not be learned, and are left out
+    └── NegativeVarianceWarning          predicted variances below zero were set to zero
 """
 
 
@@ -65,7 +64,3 @@ class ExportWarning(StreamGPWarning):
 
 class NegativeVarianceWarning(StreamGPWarning):
     """Predicted variances below zero were set to zero; the message says how many and how low."""
-
-
-class UnlearnedRowsWarning(StreamGPWarning):
-    """Rows that came one by one could not be learned and are left out; the message says how many and why."""

@@ -181,16 +181,15 @@ def negative_log_density(error: np.ndarray, std: np.ndarray) -> np.ndarray:
 def state_bytes(gp: StreamingGPRegressor) -> int:
     """Return the number of bytes in the arrays of a fitted regressor."""
     check_is_fitted(gp)
-    return sum(_arrays_in(gp.learner_).values())
+    return _bytes(gp.learner_)
 
 
-def _arrays_in(value: object) -> dict[int, int]:
-    """Return the bytes of each array, by its identity: parts of a learner may share some."""
+def _bytes(value: object) -> int:
     if is_dataclass(value):
-        value = tuple(getattr(value, f.name) for f in fields(value))
+        return sum(_bytes(getattr(value, f.name)) for f in fields(value))
     if isinstance(value, tuple):
-        return {at: size for part in value for at, size in _arrays_in(part).items()}
-    return {id(value): int(value.nbytes)} if hasattr(value, "nbytes") else {}
+        return sum(_bytes(v) for v in value)
+    return int(getattr(value, "nbytes", 0))
 
 
 def _is_fitted(gp: StreamingGPRegressor) -> bool:

@@ -17,10 +17,10 @@ L = TypeVar("L", bound="Learner")
 LOOK_EVERY = 20
 
 
-def adapted(learner: L, state: State, n: int, horizon: int) -> L:
+def adapted(learner: L, state: State, n: int, lag: int) -> L:
     """Return the learner with a state that is adapted to the stream, where neither kernel nor noise was given.
 
-    The last n rows were predicted up to `horizon` rows ahead.
+    N rows were learned, and predicted n + `lag` rows ahead.
     """
     settings, rows, scores = learner.settings, learner.rows_seen, learner.scores
     if not (families_of(settings.kernel) and settings.noise == "auto"):
@@ -31,7 +31,7 @@ def adapted(learner: L, state: State, n: int, horizon: int) -> L:
         state, jump = levels.followed(state, scores.lasting)
         if jump is not None:
             return _at_new_level(learner, state, jump)
-    after = state.adapted(horizon, rows, forget=forget, surprised=surprised, lasting=lambda: scores.lasting)
+    after = state.adapted(n + lag, rows, forget=forget, surprised=surprised, lasting=lambda: scores.lasting)
     kept, recent = after.kept_share
     if after is state or kept == 1.0:
         return replace(learner, state=after)

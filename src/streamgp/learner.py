@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
@@ -47,9 +47,6 @@ from .tuning.reservoir import SAMPLE, Reservoir
 from .tuning.schedule import Schedule
 from .tuning.start import start_of
 
-if TYPE_CHECKING:
-    from .single_rows import Ahead
-
 # Distinguishes the draw of rows to score from other draws with the same seed.
 SCORING_DRAW = 37
 # On a device, where a factorisation takes long: so many batches are scored, and then one in as many.
@@ -92,8 +89,6 @@ class Learner:
         Of the targets, before all else; None for none.
     choice : OpenChoice or None
         The rows by which another transform may still be chosen.
-    ahead : Ahead or None
-        The last rows, where only state and mixture know them yet (`single_rows`).
     """
 
     settings: Settings
@@ -116,7 +111,6 @@ class Learner:
     imputation: Imputation | None = None
     transform: TargetTransform | None = None
     choice: OpenChoice | None = None
-    ahead: Ahead | None = None
 
     # The loop
 
@@ -204,10 +198,7 @@ class Learner:
             return self._begun_again(batch, self.first)
         outliers = self.outliers
         if self.settings.guard is not None:
-            if batch.calls:
-                outliers = outliers.passed(batch)
-            else:
-                outliers, batch = outliers.screen(batch, self.state, self.targets, self.scores)
+            outliers, batch = outliers.screen(batch, self.state, self.targets, self.scores)
             late = None if late is None else late.screened(~outliers.refused, batch.X.shape[0])
             if not batch.X.shape[0]:
                 return replace(self, outliers=outliers)
@@ -233,8 +224,7 @@ class Learner:
             ahead = ahead._sampled(X, z, weights, fresh)
         noise = None if changed else ahead.scores.noise
         state = state if noise is None else state.with_noise(noise)
-        horizon = n // max(batch.calls, 1) + (late.typical_lag if late else 0)
-        ahead = following.adapted(ahead, state, n, horizon)
+        ahead = following.adapted(ahead, state, n, late.typical_lag if late else 0)
         ahead = hyperparameters.tuned_on_statistics(ahead) if on_statistics else ahead
         ahead = ahead._scored_again(X, z, weights, fresh) if dominates else ahead
         return ahead if changed else hyperparameters.asked_for(ahead)
@@ -285,7 +275,7 @@ class Learner:
             outliers=outliers,
             first=first,
             rows_seen=self.rows_seen + batch.X.shape[0],
-            batches=self.batches + max(batch.calls, 1),
+            batches=self.batches + 1,
         )
 
     def rate(self, rows: int) -> float:

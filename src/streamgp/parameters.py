@@ -186,10 +186,6 @@ class Settings:
         check_parameters(now)
         return now
 
-    def differs(self, other: Settings) -> bool:
-        """Return whether some argument that may change between batches (CHANGEABLE) is another."""
-        return any(getattr(self, name) != getattr(other, name) for name in CHANGEABLE)
-
     def saveable(self) -> Self:
         """Return these settings with a kernel of scikit-learn replaced by ours."""
         if self.kernel is None or isinstance(self.kernel, str):

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
-from . import checkpoint, dask, latent, merging, single_rows
+from . import checkpoint, dask, latent, merging
 from ._arrays import one_blas_thread, to_host
 from .answers import (
     Question,
@@ -36,7 +36,6 @@ from .means import without_mean
 from .online.answered import AnswerMemory, Answers, scoring
 from .online.choice import OpenChoice
 from .parameters import DECLARED, GAUSSIAN, Settings
-from .single_rows import with_settings
 from .transforms import first_transform, refuse
 
 
@@ -266,10 +265,10 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
             if learner is None:
                 self._begin(X, y, sample_weight)
                 return self
-            learner = self._with_settings(learner)
+            learner = replace(learner, settings=learner.settings.followed(self))
             if not isinstance(X, np.ndarray) and dask.is_lazy(X):
-                known = single_rows.settled(gaussian(learner, "learning from Dask"))
-                self._learner = dask.update(replace(known, choice=None), X, y, sample_weight)
+                chosen = replace(gaussian(learner, "learning from Dask"), choice=None)
+                self._learner = dask.update(chosen, X, y, sample_weight)
                 return self
             if isinstance(learner, LatentLearner):
                 batch = check_batch(X, y, learner.columns, learner.like, sample_weight)
@@ -289,20 +288,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
             batch = batch.transformed(learner.transform)
             asked, seen = batch.ids_of(ids), learner.rows_seen
             with one_blas_thread(batch.X), scoring(self._answered, batch.X, asked, seen) as late:
-                self._learner = single_rows.update(learner, batch, late)
+                self._learner = learner.update(batch, late)
         return self
-
-    def _with_settings(self, learner: Learner | LatentLearner) -> Learner | LatentLearner:
-        """Return the learner with the arguments of the constructor as they are now."""
-        settings = learner.settings.followed(self)
-        if settings is learner.settings:
-            return learner
-        if not settings.differs(
-            learner.settings
-        ):  # after loading arguments are equal, but not the same objects
-            return with_settings(learner, settings)
-        learner = learner if isinstance(learner, LatentLearner) else single_rows.settled(learner)
-        return replace(learner, settings=settings)
 
     def _begin(self, X: Any, y: Any, sample_weight: Any = None) -> None:
         """Learn the first rows."""
@@ -340,7 +327,8 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         change pivots as they need to.
         """
         with writing(self):
-            learner = single_rows.settled(gaussian(self._with_settings(self.learner_), "learn_streams"))
+            learner = gaussian(self.learner_, "learn_streams")
+            learner = replace(learner, settings=learner.settings.followed(self))
             self._learner = dask.learn_streams(streams, replace(learner, choice=None))
         return self
 
@@ -365,7 +353,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
             batch = check_batch(X, y, learner.columns, learner.like, sample_weight, incomplete=incomplete)
             batch = without_mean(learner.settings.mean_function, batch).transformed(learner.transform)
             with one_blas_thread():
-                self._learner = merging.unlearned(single_rows.settled(learner), batch)
+                self._learner = merging.unlearned(learner, batch)
         return self
 
     def merge(self, other: StreamingGPRegressor) -> Self:
@@ -378,15 +366,13 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
             raise InputTypeError(f"merge takes another StreamingGPRegressor, not a {type(other).__name__}")
         theirs = gaussian(other.learner_, "merge")
         with writing(self), one_blas_thread():
-            mine = gaussian(self.learner_, "merge")
-            self._learner = merging.merged(*(single_rows.settled(learner) for learner in (mine, theirs)))
+            self._learner = merging.merged(gaussian(self.learner_, "merge"), theirs)
         return self
 
     def drop_feature_names(self) -> Self:
         """Take arrays from now on, with columns in the order learned, where the first batch was a frame."""
         with writing(self):
             learner = self.learner_
-            learner = learner if isinstance(learner, LatentLearner) else single_rows.settled(learner)
             self._learner = replace(learner, columns=replace(learner.columns, names=None))
         return self
 
@@ -499,7 +485,7 @@ class StreamingGPRegressor(LearnedAttributes, MultiOutputMixin, RegressorMixin, 
         used, mine = learner.settings, Settings(**{name: getattr(self, name) for name in DECLARED}).saveable()
         changed = {n: getattr(mine, n) for n in DECLARED if getattr(self, n) is not getattr(used, n)}
         changed.pop("mean_function", None)  # the one that was learned with is kept
-        content = {"learner": with_settings(learner, used.saveable()), "answered": answered}
+        content = {"learner": replace(learner, settings=used.saveable()), "answered": answered}
         checkpoint.write(path, {"changed": changed, **content, "more": more})
 
 
@@ -507,11 +493,6 @@ def _no_answers(learner: Learner) -> AnswerMemory:
     """Return the memory of a model that has answered nothing."""
     panel = len(learner.settings.panel)
     return AnswerMemory(Answers.none(learner.targets.n_outputs, panel + 1 if panel > 1 else 0))
-
-
-def load_with_more(path: str | os.PathLike[str]) -> tuple[StreamingGPRegressor, dict[str, Any]]:
-    """Read a regressor and what was kept beside it."""
-    return regressor_from(path, checkpoint.read(path))
 
 
 def regressor_from(

@@ -166,10 +166,10 @@ def test_a_search_on_rows_that_no_longer_count_is_given_up(begun, change):
     elif change == "merge":
         begun.merge(copy.deepcopy(begun))
     else:
-        begun.set_params(tune="none").partial_fit(X[400:430], Y[400:430])
+        begun.set_params(tune="none").partial_fit(X[400:410], Y[400:410])
     assert begun.learner_.asked is None
     if change != "tune none":
-        begun.partial_fit(X[400:430], Y[400:430])
+        begun.partial_fit(X[400:410], Y[400:410])
         assert begun.learner_.asked.at == begun.learner_.rows_seen
 
 

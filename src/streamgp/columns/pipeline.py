@@ -9,7 +9,7 @@ from typing import Any, Self
 from sklearn.pipeline import Pipeline
 
 from ..errors import CheckpointError
-from ..regressor import load_with_more
+from ..loading import load_with_more
 from .transformer import StreamColumns
 
 

@@ -128,13 +128,6 @@ class State(Differentiable, Drawable, ABC):
         The noise of a row of weight w is σ²/w.
         """
 
-    def conditioned_on(self, X: Array, y: Array, weights: Array | None = None) -> Self | None:
-        """Return the state whose predictions know the rows X (b, d), y (b, q), at little cost; None where it has none.
-
-        A later `update` with more rows is not asked of it: the state that these came to learns them.
-        """
-        return None
-
     @abstractmethod
     def retuned(self, kernel: Kernel, noise: float | np.ndarray) -> Self:
         """Return the state with other hyperparameters, from stored rows where they are kept; `noise` (q,) or one."""

@@ -192,52 +192,19 @@ class PivotedState(PivotState):
 
     # Learning a block
 
-    def _looked_at(self, X: Array, y: Array, weights: Array | None) -> tuple[Rows, Array]:
-        """Return rows with their features, and what these leave of their variance (b,)."""
-        F, left = self.recent.explained(X, self.features)
-        # A copy, since the caller may write its next rows into the same memory.
-        return Rows.of(namespace(X).asarray(X, copy=True), y, F, weights), left
-
-    def _need_pivots(self, X: Array, left: Array) -> bool:
-        """Return whether rows X (b, d) of which `left` (b,) is unexplained need another pivot."""
-        full = self.features.rank >= self.config.max_rank
-        return self._is_urgent(left) if full else self._is_novel(X, left)
-
-    def _with_pending(self, rows: Rows) -> Self:
-        """Return the state with a few more rows pending; O(b r²)."""
-        given, known = self.conditioned, rows.whitened()
-        given = Conditioned.on(self.fit, *known) if given is None else given.add(*known)
-        block = self.pending.join(rows) if self.pending.count else rows
-        return replace(self, pending=block, conditioned=given, recent=Recent())
-
-    def conditioned_on(self, X: Array, y: Array, weights: Array | None = None) -> Self | None:
-        """See State; O(b r²)."""
-        rows, left = self._looked_at(X, y, weights)
-        if not self.features.rank or (self._are_unlike_all(X, left) and self._need_pivots(X, left)):
-            return None
-        return self._with_pending(rows)
-
-    def _are_unlike_all(self, X: Array, left: Array) -> bool:
-        """Return whether some row of X (b, d), of which `left` (b,) is unexplained, is too far from all to wait.
-
-        It is explained far worse than rows are on average; while there are free places, also by less than a half.
-        """
-        xp, known = namespace(left), self.fit.statistics
-        typical = max(known.trace_error, 0.0) / max(known.count, 1.0)
-        if float(xp.max(left)) <= self.config.policy.margin * typical:
-            return False
-        full = self.features.rank >= self.config.max_rank
-        return full or bool(xp.any(left > 0.5 * double(without_trend(self.kernel).diag(X))))
-
     def _take(self, X: Array, y: Array, weights: Array | None = None) -> Self:
         """Learn one block: fold it into the statistics and review the pivots, or keep a few rows pending in O(b r²)."""
-        policy, (rows, left) = self.config.policy, self._looked_at(X, y, weights)
-        novel = self._need_pivots(X, left)
+        policy, F, left = self.config.policy, *self.recent.explained(X, self.features)
+        # A copy, since the caller may write its next rows into the same memory.
+        rows = Rows.of(namespace(X).asarray(X, copy=True), y, F, weights)
         block = self.pending.join(rows) if self.pending.count else rows
         full = self.features.rank >= self.config.max_rank
+        novel = self._is_urgent(left) if full else self._is_novel(X, left)
         due = self.unreviewed + block.count >= policy.calm_review_every
         if block.count < policy.review_every and not novel and not due and self.features.rank:
-            return self._with_pending(rows)
+            given, known = self.conditioned, rows.whitened()
+            given = Conditioned.on(self.fit, *known) if given is None else given.add(*known)
+            return replace(self, pending=block, conditioned=given, recent=Recent())
         folded = self.fold(block)
         if not full:
             # Free places are filled at every block; reviews are counted from full rank on.

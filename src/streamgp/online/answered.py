@@ -121,26 +121,6 @@ class Late:
         """Return a part of the rows: a slice, places or a mask."""
         return type(self)(*(getattr(self, f.name)[rows] for f in fields(self)))
 
-    @classmethod
-    def joined(cls, parts: list[Self]) -> Self:
-        """Return the answers to the rows of several batches."""
-        return cls(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)))
-
-    def or_else(self, others: Self) -> Self:
-        """Return these answers, and others to the rows of which none is known here."""
-        if self.members.shape != others.members.shape:
-            return others
-        pairs = ((getattr(self, f.name), getattr(others, f.name)) for f in fields(self))
-        each = (np.where(self.known.reshape(-1, *(1,) * (a.ndim - 1)), a, b) for a, b in pairs)
-        return type(self)(*each)
-
-    def unscaled(self, targets: TargetScaling) -> Self:
-        """Return answers in standardised units in those of the targets."""
-        mean, variance, noise = targets.unscaled(self.mean, self.variance, self.noise, slice(None))
-        return replace(
-            self, mean=mean, variance=variance, noise=noise, members=targets.unscaled_members(self.members)
-        )
-
     def screened(self, kept: np.ndarray, n: int) -> Self:
         """Return the rows for which `kept` (b,) is true, behind others that were held back, n of them together."""
         rest = self.only(kept)

@@ -73,15 +73,7 @@ class Affine:
 
 
 class Member(ABC):
-    """Predicts standardised targets of q outputs; immutable. On the host, in float64; X may be on a device.
-
-    Attributes
-    ----------
-    follows_each_row : bool
-        Whether the last row matters to the next, so that it is learned before those that came with it.
-    """
-
-    follows_each_row = False
+    """Predicts standardised targets of q outputs; immutable. On the host, in float64; X may be on a device."""
 
     @abstractmethod
     def predict(self, X: np.ndarray) -> np.ndarray:
@@ -317,7 +309,6 @@ class Level(Member):
 
     levels: np.ndarray
     squares: np.ndarray
-    follows_each_row = True
 
     @classmethod
     def of(cls, n_outputs: int) -> Self:

@@ -317,13 +317,6 @@ class Mixture:
         members = tuple(m.update(X, rows, own) for m, rows in zip(self.members, filled, strict=True))
         return replace(self, members=members, store=store)
 
-    def followed(self, X: Array, z: Array, weights: Array | None = None) -> Self:
-        """Return the mixture whose quick members and store know the rows X (b, d), z (b, q) of weights (b,)."""
-        store = self.store and self.store.update(*beside(X, z, weights))
-        X, z, own = rows_of(X), host(z), None if weights is None else host(weights)
-        members = tuple(m.update(X, z, own) if m.follows_each_row else m for m in self.members)
-        return replace(self, members=members, store=store)
-
     def blank(self) -> Self:
         """Return the mixture with the same weights, whose members have learned nothing."""
         members = tuple(member.blank() for member in self.members)

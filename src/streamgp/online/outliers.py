@@ -16,7 +16,7 @@ from ..checks import Batch
 from ..errors import InputError
 from ..gp.outputs import typical
 from ..labels import without_gaps
-from ..methods import Prediction, State, predict_in_chunks
+from ..methods import State, predict_in_chunks
 from ..parameters import AUTO
 from ..row_weights import joined_weights, taken, times, whitened
 from ..targets import TargetScaling
@@ -262,32 +262,6 @@ class Outliers:
         if kept.X.shape[0]:
             after = replace(after, inputs=self.inputs.add(to_host(kept.X).astype(np.float64)))
         return after, kept
-
-    def is_surprised(self, batch: Batch, z: np.ndarray, found: Prediction, noise: np.ndarray) -> bool:
-        """Return whether some row of a batch, with standardised targets z (b, q), may be suspect."""
-        if self.limit is None or self.inputs is None:
-            return False
-        if self.inputs.far(batch.X, ABSURD_INPUT).any():
-            return True
-        variance = times(np.maximum(to_host(found.variance), 0.0), batch.weights) + noise
-        away = np.abs(whitened(z - found.mean, batch.weights))
-        return not bool((away <= LEAST * np.sqrt(variance)).all())
-
-    def passed(self, batch: Batch) -> Self:
-        """Return the guard after a batch of rows of which none is suspect."""
-        if self.limit is None or self.inputs is None:
-            return self
-        after = self._judged(batch, np.zeros(batch.X.shape[0], dtype=bool))[0]
-        return replace(after, inputs=self.inputs.add(batch.X))
-
-    def with_none_refused(self, n: int) -> Self:
-        """Return the guard whose last batch had n rows, all accepted."""
-        known = self.limit is None or (self.refused.size == n and not self.refused.any())
-        return self if known else replace(self, refused=np.zeros(n, dtype=bool))
-
-    def refusing_all(self, batch: Batch) -> Self:
-        """Return the guard that has refused every row of a batch."""
-        return self._refusing(batch, np.ones(batch.X.shape[0], dtype=bool))[0]
 
     def _refusing(self, batch: Batch, refused: np.ndarray) -> tuple[Self, Batch]:
         """Return the guard that has refused some rows of a batch, and the others."""

@@ -14,7 +14,7 @@ from streamgp.app.brokers.address import parse_address
 from streamgp.app.brokers.joined import TICK, Joined, value_message
 from streamgp.app.brokers.mqtt import MqttSource
 from streamgp.errors import ParameterError
-from streamgp.regressor import load_with_more
+from streamgp.loading import load_with_more
 
 TOPICS = "plant/+/value"
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.helpers import invoke, process, random_rows, read_rows, run, write_csv
 from experiments.checks.broker_servers import Redis, free_port, program
-from streamgp.regressor import load_with_more
+from streamgp.loading import load_with_more
 
 redis = pytest.importorskip("redis")
 

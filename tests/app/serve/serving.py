@@ -21,7 +21,7 @@ from streamgp.app.serve.metrics import Metrics
 from streamgp.app.serve.rows import Columns
 from streamgp.app.serve.service import Service
 from streamgp.app.serve.watch import Watch
-from streamgp.regressor import load_with_more
+from streamgp.loading import load_with_more
 
 
 def stream(n=300, q=1, seed=0):

@@ -12,7 +12,7 @@ from streamgp.app.cli.serve import _columns
 from streamgp.app.serve import writer
 from streamgp.app.serve.service import Service
 from streamgp.columns import StreamColumns, StreamPipeline, load
-from streamgp.regressor import load_with_more
+from streamgp.loading import load_with_more
 
 OPTIONS = [
     {"time": ("when",), "categorical": ("mode",), "lags": (1, 3)},

@@ -13,7 +13,7 @@ from ...columns import StreamColumns
 from ...errors import ExportWarning
 from ...export import SUFFIXES
 from ...export import export as export_model
-from ...regressor import load_with_more
+from ...loading import load_with_more
 from .models import feature_names, target_names
 from .options import FILE, errors_as_messages
 

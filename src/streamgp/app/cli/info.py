@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ...loading import load_with_more
 from ...parameters import GAUSSIAN
-from ...regressor import load_with_more
 from ..report import noise_text, short_kernel
 from ..roles import first_names
 from .models import feature_names, target_names

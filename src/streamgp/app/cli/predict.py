@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ...regressor import load_with_more
+from ...loading import load_with_more
 from ..brokers import is_address
 from ..outputs import open_writer
 from ..sensors import Sensors

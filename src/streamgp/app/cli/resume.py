@@ -13,7 +13,8 @@ import click
 from ... import checkpoint
 from ...columns import StreamColumns
 from ...errors import DataError, ParameterError
-from ...regressor import StreamingGPRegressor, load_with_more
+from ...loading import load_with_more
+from ...regressor import StreamingGPRegressor
 from ..baselines import Baselines
 from ..brokers import MessageLines, is_address, without_password
 from ..late import LateLabels

@@ -14,7 +14,8 @@ from rich.console import Console
 from ... import checkpoint
 from ...columns import StreamColumns
 from ...errors import ParameterError
-from ...regressor import StreamingGPRegressor, load_with_more
+from ...loading import load_with_more
+from ...regressor import StreamingGPRegressor
 from ..roles import transformer_of
 from ..tables.cells import Cells
 from .alone import alone
