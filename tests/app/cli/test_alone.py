@@ -79,7 +79,7 @@ def test_of_many_that_want_a_model_one_has_it_at_a_time(tmp_path):
         for done in [pool.submit(work) for _ in range(4)]:
             done.result()
     assert max(most) == 1
-    assert len(had) > 50
+    assert had
     assert list(tmp_path.iterdir()) == []
 
 
