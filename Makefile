@@ -28,8 +28,8 @@ $(BIN)/python:
 demo: .venv/.run-ready
 	$(BIN)/streamgp demo --output build/demo.png
 
-# One more than the cores of the smallest machine, since tests of processes and brokers mostly wait.
-WORKERS ?= 3
+# As many as the cores of the smallest machine.
+WORKERS ?= 2
 test: .venv/.dev-ready
 	$(BIN)/python -m pytest -n $(WORKERS)
 

@@ -23,12 +23,12 @@ def written(path, times, child):
 
 @pytest.mark.parametrize("end", ["csv", "jsonl", "parquet"])
 def test_a_killed_run_resumes_with_no_row_lost_or_learned_twice(tmp_path, end):
-    X, y = random_rows(6000)
+    X, y = random_rows(3000)
     source = dict(zip(("csv", "tsv", "jsonl", "parquet"), write_formats(tmp_path, X, y), strict=True))[end]
 
     def command(name):
         return (
-            "run", source, "--target", "y", "--rank", 60, "--batch", 50, "--every", 200, "--resume",
+            "run", source, "--target", "y", "--rank", 60, "--batch", 50, "--every", 100, "--resume",
             "--output", tmp_path / f"{name}.csv", "--checkpoint", tmp_path / f"{name}.gp",
         )  # fmt: skip
 
